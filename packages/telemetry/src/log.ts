@@ -1,0 +1,41 @@
+import { trace } from '@opentelemetry/api'
+import { pino } from 'pino'
+
+/** A JSON log of events; each line carries the trace it belongs to. */
+export type Log = Pick<pino.Logger, 'info' | 'warn' | 'error' | 'debug'> & { child(bindings: Record<string, unknown>): Log }
+
+export interface LogOptions {
+  service: string
+  level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+}
+
+/**
+ * Opens the log on stdout. Nothing secret is ever passed to it, and what might carry one by accident (an error's cause
+ * from an HTTP client, say) is reduced to name, message and stack by the `err` serialiser.
+ */
+export function openLog({ service, level }: LogOptions): Log {
+  return pino({
+    level,
+    base: { service },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: describeError },
+    mixin: traceIds,
+  })
+}
+
+function traceIds(): object {
+  const span = trace.getActiveSpan()?.spanContext()
+  return span ? { trace_id: span.traceId, span_id: span.spanId } : {}
+}
+
+/** Name, message, stack and causes; never an error's own members, where clients keep headers and bodies. */
+export function describeError(thrown: unknown, depth = 0): unknown {
+  if (!(thrown instanceof Error)) return { message: 'something was thrown that is not an error' }
+  return {
+    type: thrown.name,
+    message: thrown.message,
+    stack: thrown.stack,
+    ...(thrown.cause !== undefined && depth < 3 ? { cause: describeError(thrown.cause, depth + 1) } : {}),
+  }
+}

@@ -1,0 +1,63 @@
+import type { TokenCounts } from '@tollgate/contracts'
+import type { Dialect, JsonObject } from './turn.ts'
+
+/**
+ * Everything a model says is one stream of these, whatever the provider, the dialect and the `stream` flag. A
+ * non-streaming answer is the same stream in one burst, and is collected again for a non-streaming client.
+ *
+ * Order: `start`, then blocks (`open` -> any `delta`s -> `close`, each index once, blocks may interleave only by index),
+ * then `usage` (once, when the upstream reported any), then `finish`. Nothing follows `finish`. A stream that breaks off
+ * throws from the generator; a stream that ends without `finish` is a failure of the upstream (BR-018).
+ */
+export type ModelEvent =
+  | { type: 'start'; id: string | undefined; created: number | undefined; model: string | undefined; extra?: JsonObject }
+  | { type: 'open'; index: number; block: BlockStart }
+  | { type: 'delta'; index: number; text: string }
+  /** A thinking block's signature, whole. */
+  | { type: 'signature'; index: number; signature: string }
+  | { type: 'close'; index: number }
+  /** Members only the upstream's own dialect has a place for, in that dialect's shape: rendered there, dropped elsewhere. */
+  | { type: 'extra'; dialect: Dialect; value: JsonObject }
+  | { type: 'usage'; tokens: TokenCounts; raw: { dialect: Dialect; value: JsonObject } | undefined }
+  | { type: 'finish'; reason: FinishReason; raw: string | undefined }
+
+/** A block's deltas are its text, its thinking, or its arguments as JSON text, by kind. */
+export type BlockStart =
+  | { kind: 'text' }
+  | { kind: 'refusal' }
+  | { kind: 'thinking' }
+  | { kind: 'redacted_thinking'; data: string }
+  /** Opened only once id and name are known (BR-007). */
+  | { kind: 'call'; id: string; name: string }
+  /** A block only `dialect` knows, whole. */
+  | { kind: 'other'; dialect: Dialect; value: JsonObject }
+
+export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'pause' | 'unknown'
+
+/** What the gateway itself did between rounds, on its way to the dialect. */
+export type ToolActivity = {
+  type: 'tool'
+  phase: 'started' | 'finished'
+  call: { id: string; tool: string; input: JsonObject }
+  /** Present when finished. */
+  outcome?: ToolOutcome
+}
+
+/** What a gateway-run tool came back with. */
+export interface ToolOutcome {
+  /** What the model reads; a failed one begins `[tool error]`. */
+  text: string
+  isError: boolean
+  /** What the client may be shown (R-41): data, not wire form; the dialect renders it. */
+  shown:
+    | { kind: 'web_search'; query: string; sources: { url: string; title: string; date?: string }[]; failure?: ShownFailure }
+    | { kind: 'web_fetch'; url: string; failure?: ShownFailure }
+    | { kind: 'code_execution'; code: string; stdout: string; stderr: string; returnCode: number | undefined }
+}
+export interface ShownFailure {
+  tag: string
+  httpStatus?: number
+}
+
+/** What a dialect renders: the model's events of all rounds as one answer, with the gateway's own activity between. */
+export type AnswerEvent = ModelEvent | ToolActivity

@@ -1,0 +1,81 @@
+/** A client dialect, and equally a wire that model providers speak. */
+export type Dialect = 'chat' | 'messages' | 'responses'
+export type Wire = 'openai-chat' | 'anthropic' | 'demo'
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+export type JsonObject = { [name: string]: Json }
+
+/**
+ * What a client asked, in no dialect's terms. Nothing is lost: each message and tool keeps the wire form it came in
+ * (`raw`), so that a provider of the same dialect gets it unchanged, unknown members included.
+ */
+export interface Turn {
+  dialect: Dialect
+  /** The selector as the client wrote it, `provider:model`. */
+  model: string
+  stream: boolean
+  /** Chat's `stream_options.include_usage`; true where the dialect always reports. */
+  includeUsage: boolean
+  messages: Message[]
+  tools: ToolEntry[]
+  toolChoice: ToolChoice | undefined
+  /** Undefined: the client did not say. */
+  parallelToolCalls: boolean | undefined
+  maxOutputTokens: number | undefined
+  temperature: number | undefined
+  topP: number | undefined
+  stop: string[] | undefined
+  /** The client's name for its user (`user`, `metadata.user_id`). */
+  user: string | undefined
+  /** Rounds of the whole request, 1..25 (L-05). */
+  maxToolIterations: number
+  toolsHeader: string | undefined
+  /** The whole body as received, gateway-owned members removed (T-26). */
+  raw: JsonObject
+  /** Length of the body in characters: the reservation's estimate is made from it. */
+  bodyCharacters: number
+}
+
+export interface Message {
+  role: 'system' | 'user' | 'assistant' | 'tool'
+  parts: Part[]
+  /** The message in the wire form of `dialect`; absent on messages the gateway made. */
+  raw?: { dialect: Dialect; value: JsonObject }
+}
+
+export type Part =
+  | { type: 'text'; text: string }
+  | { type: 'image'; url: string; mediaType?: string }
+  | { type: 'thinking'; text: string; signature?: string }
+  | { type: 'redacted_thinking'; data: string }
+  | { type: 'call'; id: string; name: string; arguments: string }
+  | { type: 'result'; callId: string; text: string; isError: boolean }
+  /** Something only its own dialect knows; another dialect refuses it with a 400 that names `kind`. */
+  | { type: 'other'; dialect: Dialect; kind: string; raw: Json }
+
+/** An entry of `tools`, in request order. */
+export type ToolEntry =
+  | { kind: 'function'; name: string; description: string | undefined; parameters: Json | undefined; raw: JsonObject }
+  /** Any other type: `otari_*`, a provider keyword, or one nobody here knows. */
+  | { kind: 'typed'; type: string; raw: JsonObject }
+
+export type ToolChoice =
+  | { type: 'auto' | 'none' | 'required' }
+  | { type: 'function'; name: string }
+  /** Names a declared type, such as `{"type":"otari_web_search"}` (T-27). */
+  | { type: 'typed'; name: string; raw: JsonObject }
+
+/** What is sent to one upstream in one round: the turn as planned for this attempt plus what the loop appended. */
+export interface ModelRequest {
+  turn: Turn
+  /** The upstream's own name for the model. */
+  model: string
+  /** The turn's messages with hints inserted, then what earlier rounds added. */
+  messages: Message[]
+  /** Entries to offer, in order: forwarded ones keep their raw form. */
+  tools: ToolEntry[]
+  toolChoice: ToolChoice | undefined
+  parallelToolCalls: boolean | undefined
+  /** Ask the upstream to stream; what it sends becomes the same events either way. */
+  stream: boolean
+}
