@@ -1,0 +1,44 @@
+/**
+ * What the operator decides about the gateway. Members are read when they are needed, never copied at start, so that a
+ * runtime change holds for the next request (CFG-52).
+ */
+export interface GatewaySettings {
+  /** CFG-03: what the model is told `code_execution` is for. */
+  sandboxPurposeHint: string | undefined
+  /** CFG-08: who runs a provider's code keyword. */
+  codeExecutionExecutor: 'auto' | 'otari' | 'provider'
+  /** CFG-10: every provider search keyword runs here. */
+  webSearchIntercept: boolean
+  /** CFG-15: results of a search that names no number. */
+  webSearchMaxResults: number | undefined
+  /** CFG-17: what the model is told `web_search` is for. */
+  webSearchPurposeHint: string | undefined
+  /** CFG-18: pages of search results may lie on private hosts. */
+  webSearchAllowPrivateHosts: boolean
+  /** CFG-20: searches and fetches of one request together. */
+  webSearchMaxCalls: number
+  /** CFG-22 */
+  webFetchEnabled: boolean
+  /** CFG-23: the fetch instance; undefined is the built-in fetcher. */
+  webFetchDefaultTool: string | undefined
+  /** CFG-26: the line over the purpose hints. */
+  toolsHeader: string | undefined
+  /** CFG-27: what nothing prices is not run. */
+  requirePricing: boolean
+  /** CFG-30: output tokens reserved when the request names no maximum. */
+  budgetEstimateDefaultOutputTokens: number
+  /** CFG-31: what a stream without reported usage costs. */
+  streamMissingUsagePolicy: 'estimate' | 'fail' | 'allow_free'
+  /** CFG-32: 0 sends none. */
+  streamingKeepaliveIntervalMs: number
+  /** CFG-37 */
+  rejectUserMismatch: boolean
+  /** CFG-37 */
+  publicBaseUrl: string | undefined
+  /** CFG-37: requests of a user in a minute. */
+  rateLimitRpm: number | undefined
+  /** Ours: one deadline for a whole completion, every round and tool call of it. */
+  requestTimeoutMs: number
+  /** Ours: the largest request body. */
+  bodyLimitBytes: number
+}
