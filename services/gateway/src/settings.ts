@@ -1,44 +1,66 @@
-/**
- * What the operator decides about the gateway. Members are read when they are needed, never copied at start, so that a
- * runtime change holds for the next request (CFG-52).
- */
+/** What an operator may set about the gateway; the ids are the catalogue's. Read at each use, so that a runtime edit counts. */
 export interface GatewaySettings {
-  /** CFG-03: what the model is told `code_execution` is for. */
-  sandboxPurposeHint: string | undefined
-  /** CFG-08: who runs a provider's code keyword. */
+  /** CFG-08 */
   codeExecutionExecutor: 'auto' | 'otari' | 'provider'
-  /** CFG-10: every provider search keyword runs here. */
+  /** CFG-03 */
+  sandboxPurposeHint: string | undefined
+  /** CFG-09 */
+  codeExecutionWorkspaceDefault: boolean
+  /** CFG-10 */
   webSearchIntercept: boolean
-  /** CFG-15: results of a search that names no number. */
+  /** CFG-15; undefined leaves the count to the provider. */
   webSearchMaxResults: number | undefined
-  /** CFG-17: what the model is told `web_search` is for. */
+  /** CFG-17 */
   webSearchPurposeHint: string | undefined
-  /** CFG-18: pages of search results may lie on private hosts. */
+  /** CFG-18 */
   webSearchAllowPrivateHosts: boolean
-  /** CFG-20: searches and fetches of one request together. */
+  /** CFG-20: calls of search and fetch together. */
   webSearchMaxCalls: number
+  /** CFG-21 */
+  webSearchWorkspaceDefault: boolean
   /** CFG-22 */
   webFetchEnabled: boolean
-  /** CFG-23: the fetch instance; undefined is the built-in fetcher. */
-  webFetchDefaultTool: string | undefined
-  /** CFG-26: the line over the purpose hints. */
+  /** CFG-23 */
+  webFetchDefaultTool: string
+  /** CFG-26; undefined is the built-in header (T-29). */
   toolsHeader: string | undefined
-  /** CFG-27: what nothing prices is not run. */
+  /** CFG-27 */
   requirePricing: boolean
-  /** CFG-30: output tokens reserved when the request names no maximum. */
+  /** CFG-28 */
+  defaultPricing: boolean
+  /** CFG-30 */
   budgetEstimateDefaultOutputTokens: number
-  /** CFG-31: what a stream without reported usage costs. */
+  /** CFG-31 */
   streamMissingUsagePolicy: 'estimate' | 'fail' | 'allow_free'
-  /** CFG-32: 0 sends none. */
+  /** CFG-32; 0 sends none. */
   streamingKeepaliveIntervalMs: number
   /** CFG-37 */
   rejectUserMismatch: boolean
-  /** CFG-37 */
-  publicBaseUrl: string | undefined
-  /** CFG-37: requests of a user in a minute. */
+  /** CFG-37; undefined: no limit. */
   rateLimitRpm: number | undefined
-  /** Ours: one deadline for a whole completion, every round and tool call of it. */
-  requestTimeoutMs: number
-  /** Ours: the largest request body. */
-  bodyLimitBytes: number
+  /** Longest body read before 413. */
+  maxBodyBytes: number
+}
+
+export const defaultSettings: GatewaySettings = {
+  codeExecutionExecutor: 'auto',
+  sandboxPurposeHint: undefined,
+  codeExecutionWorkspaceDefault: true,
+  webSearchIntercept: false,
+  webSearchMaxResults: undefined,
+  webSearchPurposeHint: undefined,
+  webSearchAllowPrivateHosts: false,
+  webSearchMaxCalls: 10,
+  webSearchWorkspaceDefault: true,
+  webFetchEnabled: false,
+  webFetchDefaultTool: 'builtin_fetch',
+  toolsHeader: undefined,
+  requirePricing: true,
+  defaultPricing: false,
+  budgetEstimateDefaultOutputTokens: 1024,
+  streamMissingUsagePolicy: 'estimate',
+  streamingKeepaliveIntervalMs: 15_000,
+  rejectUserMismatch: true,
+  rateLimitRpm: undefined,
+  maxBodyBytes: 32 * 1024 * 1024,
 }

@@ -1,15 +1,18 @@
-/** Who a request was authenticated as (A-01..A-07). Its workspace is always the key's own, never a header's (W-06). */
+/**
+ * Who a request speaks for, as the credential alone tells it. The workspace is always the key's, never a header's (A-03).
+ * With the master key, `user` is empty until the request names one (A-05) and the workspace is the default one (A-04).
+ */
 export interface Identity {
   kind: 'key' | 'master'
   organization: string
   workspace: string
   user: string
-  /** The key's id, never its secret. */
+  /** Id of the key row; `master` for the master key. */
   key: string
-  /** No reservation against budgets and no refusal for want of a price (A-17). */
+  /** No reservation and no refusal for want of a price (A-17, P-18). */
   budgetExempt: boolean
-  /** Null: every model. Entries are `instance:model`, `instance:*` or `instance:prefix*`. */
+  /** Null: any model. The key's own list, else its user's (A-07). */
   allowedModels: string[] | null
-  /** The key's own say on naming another user; null leaves it to the deployment's setting. */
+  /** Null: as the deployment's setting says (A-06). */
   rejectUserMismatch: boolean | null
 }
