@@ -1,50 +1,57 @@
-/** What an operator may set about the gateway; the ids are the catalogue's. Read at each use, so that a runtime edit counts. */
+/**
+ * What the operator decides about the gateway. Members are read when they are needed, never copied at start, so that a
+ * runtime change holds for the next request (CFG-52).
+ */
 export interface GatewaySettings {
-  /** CFG-08 */
-  codeExecutionExecutor: 'auto' | 'otari' | 'provider'
-  /** CFG-03 */
+  /** CFG-03: what the model is told `code_execution` is for. */
   sandboxPurposeHint: string | undefined
-  /** CFG-09 */
+  /** CFG-08: who runs a provider's code keyword. */
+  codeExecutionExecutor: 'auto' | 'otari' | 'provider'
+  /** CFG-09: whether a workspace without a policy may run code. */
   codeExecutionWorkspaceDefault: boolean
-  /** CFG-10 */
+  /** CFG-10: every provider search keyword runs here. */
   webSearchIntercept: boolean
-  /** CFG-15; undefined leaves the count to the provider. */
+  /** CFG-15: results of a search that names no number. */
   webSearchMaxResults: number | undefined
-  /** CFG-17 */
+  /** CFG-17: what the model is told `web_search` is for. */
   webSearchPurposeHint: string | undefined
-  /** CFG-18 */
+  /** CFG-18: pages of search results may lie on private hosts. */
   webSearchAllowPrivateHosts: boolean
-  /** CFG-20: calls of search and fetch together. */
+  /** CFG-20: searches and fetches of one request together. */
   webSearchMaxCalls: number
-  /** CFG-21 */
+  /** CFG-21: whether a workspace without a policy has web access. */
   webSearchWorkspaceDefault: boolean
   /** CFG-22 */
   webFetchEnabled: boolean
-  /** CFG-23 */
-  webFetchDefaultTool: string
-  /** CFG-26; undefined is the built-in header (T-29). */
+  /** CFG-23: the fetch instance; undefined is the built-in fetcher. */
+  webFetchDefaultTool: string | undefined
+  /** CFG-26: the line over the purpose hints. */
   toolsHeader: string | undefined
-  /** CFG-27 */
+  /** CFG-27: what nothing prices is not run. */
   requirePricing: boolean
-  /** CFG-28 */
+  /** CFG-28: list prices stand in where no row prices a model. */
   defaultPricing: boolean
-  /** CFG-30 */
+  /** CFG-30: output tokens reserved when the request names no maximum. */
   budgetEstimateDefaultOutputTokens: number
-  /** CFG-31 */
+  /** CFG-31: what a stream without reported usage costs. */
   streamMissingUsagePolicy: 'estimate' | 'fail' | 'allow_free'
-  /** CFG-32; 0 sends none. */
+  /** CFG-32: 0 sends none. */
   streamingKeepaliveIntervalMs: number
   /** CFG-37 */
   rejectUserMismatch: boolean
-  /** CFG-37; undefined: no limit. */
+  /** CFG-37 */
+  publicBaseUrl: string | undefined
+  /** CFG-37: requests of a user in a minute. */
   rateLimitRpm: number | undefined
-  /** Longest body read before 413. */
-  maxBodyBytes: number
+  /** Ours: one deadline for a whole completion, every round and tool call of it. */
+  requestTimeoutMs: number
+  /** Ours: the largest request body. */
+  bodyLimitBytes: number
 }
 
 export const defaultSettings: GatewaySettings = {
-  codeExecutionExecutor: 'auto',
   sandboxPurposeHint: undefined,
+  codeExecutionExecutor: 'auto',
   codeExecutionWorkspaceDefault: true,
   webSearchIntercept: false,
   webSearchMaxResults: undefined,
@@ -53,7 +60,7 @@ export const defaultSettings: GatewaySettings = {
   webSearchMaxCalls: 10,
   webSearchWorkspaceDefault: true,
   webFetchEnabled: false,
-  webFetchDefaultTool: 'builtin_fetch',
+  webFetchDefaultTool: undefined,
   toolsHeader: undefined,
   requirePricing: true,
   defaultPricing: false,
@@ -61,6 +68,8 @@ export const defaultSettings: GatewaySettings = {
   streamMissingUsagePolicy: 'estimate',
   streamingKeepaliveIntervalMs: 15_000,
   rejectUserMismatch: true,
+  publicBaseUrl: undefined,
   rateLimitRpm: undefined,
-  maxBodyBytes: 32 * 1024 * 1024,
+  requestTimeoutMs: 600_000,
+  bodyLimitBytes: 32 * 1024 * 1024,
 }

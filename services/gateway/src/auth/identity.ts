@@ -1,18 +1,15 @@
-/**
- * Who a request speaks for, as the credential alone tells it. The workspace is always the key's, never a header's (A-03).
- * With the master key, `user` is empty until the request names one (A-05) and the workspace is the default one (A-04).
- */
+/** Who a request was authenticated as (A-01..A-07). Its workspace is always the key's own, never a header's (W-06). */
 export interface Identity {
   kind: 'key' | 'master'
   organization: string
   workspace: string
   user: string
-  /** Id of the key row; `master` for the master key. */
+  /** The key's id, never its secret. */
   key: string
-  /** No reservation and no refusal for want of a price (A-17, P-18). */
+  /** No reservation against budgets and no refusal for want of a price (A-17). */
   budgetExempt: boolean
-  /** Null: any model. The key's own list, else its user's (A-07). */
+  /** Null: every model. Entries are `instance:model`, `instance:*` or `instance:prefix*`. */
   allowedModels: string[] | null
-  /** Null: as the deployment's setting says (A-06). */
+  /** The key's own say on naming another user; null leaves it to the deployment's setting. */
   rejectUserMismatch: boolean | null
 }
