@@ -1,0 +1,5 @@
+export * from './isolation.ts'
+export { type RestartableNats, restartableNats } from './nats-server.ts'
+export * from './otlp.ts'
+export { findProgram, freePort, type Program, type Service, startProgram } from './process.ts'
+export * from './services.ts'
