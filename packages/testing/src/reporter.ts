@@ -5,29 +5,30 @@ import type { Reporter, TestModule, TestSuite, Vitest } from 'vitest/node'
  * load, a hook that threw and an error that nobody caught each count as one failed.
  */
 export default class ClosingLine implements Reporter {
-  private line: string | undefined
+  private counts = { passed: 0, failed: 0, skipped: 0 }
 
   onInit(vitest: Vitest): void {
     // at exit, since vitest may still say something after the reporters were told of the end
-    if (!vitest.config.watch) process.once('exit', (code) => this.print(code))
+    if (!vitest.config.watch) process.once('exit', (code) => process.stdout.write(`\n${this.line(code)}\n`))
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
-    const counts = { passed: 0, failed: unhandled.length, skipped: 0 }
+    this.counts = { passed: 0, failed: unhandled.length, skipped: 0 }
     for (const module of modules) {
       for (const test of module.children.allTests()) {
         const { state } = test.result()
         // a test that is still pending when the run ends was cut off, and that is no pass
-        counts[state === 'pending' ? 'failed' : state] += 1
+        this.counts[state === 'pending' ? 'failed' : state] += 1
       }
-      counts.failed += brokenSuites(module)
+      this.counts.failed += brokenSuites(module)
     }
-    this.line = `${counts.passed} passed, ${counts.failed} failed${counts.skipped ? `, ${counts.skipped} skipped` : ''}`
   }
 
-  private print(code: number): void {
-    const neverRan = code === 0 ? '0 passed, 0 failed' : '0 passed, 1 failed'
-    process.stdout.write(`\n${this.line ?? neverRan}\n`)
+  private line(exitCode: number): string {
+    const { passed, skipped } = this.counts
+    // a run that ends badly has failed, though no test did: the servers did not start, say, or no test was found
+    const failed = exitCode === 0 ? this.counts.failed : Math.max(1, this.counts.failed)
+    return `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`
   }
 }
 
