@@ -1,0 +1,125 @@
+import { z } from 'zod'
+
+const seconds = z.int().nonnegative()
+const secret = z.string().min(1)
+const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' })
+const decimal = z.union([z.number().nonnegative(), z.string().regex(/^\d+(\.\d+)?$/, 'must be a non-negative number')])
+
+/** A model provider instance; its name in `providers` is what stands before the colon of a model selector. */
+const provider = z.strictObject({
+  type: z.enum(['openai', 'anthropic', 'openai-compatible', 'anthropic-compatible']).optional(),
+  api_key: secret.optional(),
+  api_base: httpUrl.optional(),
+  /** Names listed under `/models`; any other name of the provider may still be asked for. */
+  models: z.array(z.string().min(1)).default([]),
+})
+
+/** A search instance (CFG-25, CFG-56). */
+const searchTool = z.strictObject({
+  provider: z.string().min(1).optional(),
+  api_key: secret.optional(),
+  api_base: httpUrl.optional(),
+  timeout: z.number().positive().optional(),
+  options: z.record(z.string(), z.unknown()).default({}),
+  fetch_tool: z.string().min(1).optional(),
+  price_per_call: decimal.optional(),
+})
+
+/** Every setting, its default and its bounds. What is unknown or malformed stops the start. */
+export const configSchema = z.strictObject({
+  // the process
+  host: z.string().min(1).default('0.0.0.0'),
+  port: z.int().min(0).max(65_535).default(8000),
+  health_host: z.string().min(1).default('0.0.0.0'),
+  /** Port of `/livez`, `/readyz` and `/metrics`; 0 serves none. */
+  health_port: z.int().min(0).max(65_535).default(9090),
+  data_dir: z.string().min(1).default('data'),
+  log_level: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  drain_sec: seconds.default(30),
+  /** Wait between "not ready" and closing the door, for load balancers to notice; 0 outside Kubernetes. */
+  drain_delay_sec: seconds.default(0),
+  otlp_endpoint: httpUrl.optional(),
+  trace_sample_ratio: z.number().min(0).max(1).default(1),
+
+  // what the services meet at
+  database_url: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
+    .optional(),
+  database_pool: z.int().min(1).max(200).default(10),
+  nats_url: z.string().min(1).optional(),
+  nats_prefix: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9_-]{0,30}$/, 'lower-case letters, digits, - and _')
+    .default('tg'),
+  nats_replicas: z.int().min(1).max(5).default(1),
+
+  // the gateway
+  master_key: z.string().min(16, 'must have at least 16 characters').optional(),
+  public_base_url: httpUrl.optional(),
+  reject_user_mismatch: z.boolean().default(true),
+  rate_limit_rpm: z.int().positive().optional(),
+  request_timeout_ms: z.int().min(1_000).max(3_600_000).default(600_000),
+  body_limit_bytes: z
+    .int()
+    .min(1_024)
+    .default(32 * 1024 * 1024),
+  streaming_keepalive_interval_ms: z.int().nonnegative().default(15_000),
+  providers: z.record(z.string().regex(/^[a-z0-9][a-z0-9._-]*$/i, 'letters, digits, . _ and -'), provider).default({}),
+  demo_provider: z.boolean().default(true),
+
+  // money
+  require_pricing: z.boolean().default(true),
+  default_pricing: z.boolean().default(false),
+  stream_missing_usage_policy: z.enum(['estimate', 'fail', 'allow_free']).default('estimate'),
+  budget_estimate_default_output_tokens: z.int().positive().default(1024),
+  sweep_interval_sec: z.int().positive().default(15),
+
+  // tools
+  tools_header: z.string().max(4_000).optional(),
+  web_search_intercept: z.boolean().default(false),
+  web_search_default_tool: z.string().min(1).optional(),
+  web_search_provider: z.enum(['tavily', 'brave']).optional(),
+  web_search_provider_api_key: secret.optional(),
+  web_search_url: httpUrl.optional(),
+  web_search_engines: z.string().min(1).optional(),
+  web_search_max_results: z.int().min(1).optional(),
+  web_search_extract: z.boolean().optional(),
+  web_search_purpose_hint: z.string().max(2_048).optional(),
+  web_search_allow_private_hosts: z.boolean().default(false),
+  web_search_max_calls: z.int().min(1).default(10),
+  web_search_workspace_default: z.boolean().default(true),
+  search_tools: z.record(z.string(), searchTool).default({}),
+  web_fetch_enabled: z.boolean().default(false),
+  web_retrieval_trust_env_proxy: z.boolean().default(false),
+  fetch_slots: z.int().min(1).max(256).default(8),
+  fetch_threads: z.int().min(1).max(64).default(2),
+  sandbox_provider: z.enum(['protocol']).default('protocol'),
+  sandbox_url: httpUrl.optional(),
+  sandbox_token: secret.optional(),
+  sandbox_purpose_hint: z.string().max(2_048).optional(),
+  sandbox_session_image: z.string().min(1).optional(),
+  sandbox_exec_timeout_sec: z.int().min(1).max(60).default(60),
+  code_execution_executor: z.enum(['auto', 'otari', 'provider']).default('auto'),
+  code_execution_workspace_default: z.boolean().default(true),
+
+  // the bundled sandbox (`run.ts sandbox`, and `run.ts all` when no sandbox_url is set)
+  sandbox_bundled: z.boolean().default(true),
+  sandbox_host: z.string().min(1).default('127.0.0.1'),
+  sandbox_port: z.int().min(0).max(65_535).default(8080),
+  sandbox_python: z.string().min(1).optional(),
+  sandbox_min_isolation: z.enum(['process', 'landlock', 'landlock-uid', 'ns']).optional(),
+  sandbox_max_sessions: z.int().min(1).max(10_000).default(64),
+})
+
+export type Config = z.infer<typeof configSchema>
+
+/** Settings whose values are never printed. */
+export const secretSettings: ReadonlySet<string> = new Set([
+  'master_key',
+  'web_search_provider_api_key',
+  'sandbox_token',
+  'api_key',
+])
+/** Settings that hold a URL which may carry a password. */
+export const credentialUrls: ReadonlySet<string> = new Set(['database_url', 'nats_url'])
