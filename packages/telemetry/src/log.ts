@@ -2,26 +2,31 @@ import { trace } from '@opentelemetry/api'
 import { pino } from 'pino'
 
 /** A JSON log of events; each line carries the trace it belongs to. */
-export type Log = Pick<pino.Logger, 'info' | 'warn' | 'error' | 'debug'> & { child(bindings: Record<string, unknown>): Log }
+export type Log = Pick<pino.Logger, 'info' | 'warn' | 'error' | 'debug'> & {
+  child(bindings: Record<string, unknown>): Log
+}
 
 export interface LogOptions {
   service: string
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  /** Where lines go; stdout when absent. */
+  write?: (line: string) => void
 }
 
 /**
  * Opens the log on stdout. Nothing secret is ever passed to it, and what might carry one by accident (an error's cause
  * from an HTTP client, say) is reduced to name, message and stack by the `err` serialiser.
  */
-export function openLog({ service, level }: LogOptions): Log {
-  return pino({
+export function openLog({ service, level, write }: LogOptions): Log {
+  const options: pino.LoggerOptions = {
     level,
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: describeError },
     mixin: traceIds,
-  })
+  }
+  return write ? pino(options, { write }) : pino(options)
 }
 
 function traceIds(): object {
