@@ -1,1 +1,3 @@
+export * from './health.ts'
+export * from './lifecycle.ts'
 export type * from './service.ts'
