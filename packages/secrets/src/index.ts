@@ -1,0 +1,1 @@
+export * from './secrets.ts'
