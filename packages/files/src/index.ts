@@ -1,0 +1,2 @@
+export * from './local.ts'
+export type * from './store.ts'
