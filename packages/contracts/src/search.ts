@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { domainPolicy } from './fetch.ts'
 import { rpc } from './rpc.ts'
+import { searchOption } from './search-options.ts'
 import { tenancy } from './tenancy.ts'
 import { failureTag } from './tool-result.ts'
 
@@ -63,6 +64,22 @@ export const searchInstance = z.object({
 })
 export type SearchInstance = z.infer<typeof searchInstance>
 
+/** A search provider this deployment knows, configured or not (SP-01), without what only its operator may set. */
+export const searchProvider = z.object({
+  id: z.string(),
+  requiresApiKey: z.boolean(),
+  requiresApiBase: z.boolean(),
+  /** The vendor's public address; absent where every deployment has its own. */
+  defaultApiBase: z.string().optional(),
+  docUrl: z.string(),
+  maxResults: z.int().positive().optional(),
+  queryInUrl: z.boolean(),
+  keyInUrl: z.boolean(),
+  /** What a declaration or a workspace may set; anything else is refused or dropped (S-35). */
+  options: z.array(searchOption),
+})
+export type SearchProviderEntry = z.infer<typeof searchProvider>
+
 /** What the deployment can search with; the gateway caches it and drops it on `changed.settings`. */
 export const searchDescribe = rpc({
   subject: 'tg.v1.search.describe',
@@ -71,9 +88,15 @@ export const searchDescribe = rpc({
   input: z.object({}),
   output: z.object({
     instances: z.array(searchInstance),
+    providers: z.array(searchProvider).default([]),
     /** What a model-initiated search runs on (S-30); null when the deployment itself cannot search. */
     inLoop: z
-      .object({ kind: z.enum(['instance', 'legacy']), label: z.string(), instance: z.string().nullable(), provider: z.string() })
+      .object({
+        kind: z.enum(['instance', 'legacy']),
+        label: z.string(),
+        instance: z.string().nullable(),
+        provider: z.string(),
+      })
       .nullable(),
   }),
 })
