@@ -9,7 +9,7 @@ RUN npx -y pnpm@10.34.9 install --prod --frozen-lockfile --ignore-scripts
 FROM node:24-bookworm-slim
 RUN apt-get update \
   && apt-get install -y --no-install-recommends \
-    python3 python3-numpy python3-pandas python3-matplotlib python3-scipy python3-openpyxl python3-pypdf2 \
+    python3 python3-numpy python3-pandas python3-matplotlib python3-scipy python3-openpyxl python3-pypdf \
   && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production OTARI_SANDBOX_HOST=0.0.0.0 OTARI_SANDBOX_PYTHON=/usr/bin/python3
 WORKDIR /app

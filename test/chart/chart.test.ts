@@ -1,0 +1,258 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ScaledObject } from '@kubernetes-models/keda/keda.sh/v1alpha1'
+import { findProgram, renderChart, renderText } from '@tollgate/testing'
+import { Ajv } from 'ajv'
+import { Deployment } from 'kubernetes-models/apps/v1'
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
+import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
+import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1'
+import { describe, expect, test } from 'vitest'
+import { parse, parseAllDocuments, stringify } from 'yaml'
+import { configSchema } from '../../packages/config/src/index.ts'
+
+const folder = join(import.meta.dirname, '../../helm/tollgate')
+const serviceNames = ['billing', 'fetch-worker', 'gateway', 'sandbox-broker', 'search-broker']
+
+type Kind = new (data: never) => { validate(): void }
+const kinds: Record<string, Kind> = {
+  ConfigMap,
+  Deployment,
+  HorizontalPodAutoscaler,
+  Ingress,
+  NetworkPolicy,
+  PodDisruptionBudget,
+  ScaledObject,
+  Service,
+  ServiceAccount,
+} as unknown as Record<string, Kind>
+
+// what a rendered object is read as here; the models check its shape
+interface Rendered {
+  kind: string
+  metadata: { name: string }
+  spec: never
+  data: Record<string, string>
+}
+const render = (values: object = {}) => renderChart(folder, { values }) as unknown as Rendered[]
+const named = (objects: Rendered[], kind: string, end: string) => {
+  const found = objects.find((object) => object.kind === kind && object.metadata.name.endsWith(end))
+  if (!found) throw new Error(`no ${kind} …${end}`)
+  return found
+}
+interface PodSpec {
+  template: {
+    metadata: { annotations: Record<string, string> }
+    spec: {
+      automountServiceAccountToken: boolean
+      terminationGracePeriodSeconds: number
+      securityContext: object
+      runtimeClassName?: string
+      containers: [
+        {
+          args: string[]
+          env: {
+            name: string
+            value?: string
+            valueFrom?: { secretKeyRef: { name: string; key: string; optional?: boolean } }
+          }[]
+          securityContext: object
+          readinessProbe: { httpGet: { path: string } }
+          livenessProbe: { httpGet: { path: string } }
+        },
+      ]
+    }
+  }
+  replicas?: number
+}
+const pod = (objects: Rendered[], name: string) => named(objects, 'Deployment', `-${name}`).spec as PodSpec
+
+const valueSets: Record<string, object> = {
+  defaults: {},
+  keda: { autoscaling: { fetchWorker: 'keda' }, config: { nats_prefix: 'prod' } },
+  'no scaling': { autoscaling: { fetchWorker: 'none' } },
+  sandbox: { sandbox: { enabled: true, runtimeClassName: 'gvisor' } },
+  'no policies': { networkPolicy: { enabled: false } },
+  ingress: { ingress: { enabled: true, host: 'tools.example.com', className: 'nginx', tlsSecret: 'tls' } },
+  'everything else': {
+    otlpEndpoint: 'http://jaeger:4318',
+    imagePullSecrets: [{ name: 'pull' }],
+    image: { tag: 'v9' },
+    podAnnotations: null,
+    nodeSelector: { disk: 'ssd' },
+    tolerations: [{ key: 'a', operator: 'Exists' }],
+    secretEnv: { gateway: { OPENAI_API_KEY: 'openai' } },
+    networkPolicy: {
+      gatewayFrom: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
+      extraEgress: { 'search-broker': [{ ports: [{ port: 8080, protocol: 'TCP' }], to: [{ podSelector: {} }] }] },
+    },
+  },
+}
+
+describe.each(Object.entries(valueSets))('the chart with %s', (_name, values) => {
+  test('renders objects that Kubernetes knows', () => {
+    const objects = render(values)
+    expect(objects.length).toBeGreaterThan(10)
+    for (const object of objects) {
+      const Model = kinds[object.kind]
+      if (!Model) throw new Error(`no model of ${object.kind}`)
+      expect(() => new Model(object as never).validate(), `${object.kind} ${object.metadata.name}`).not.toThrow()
+    }
+    const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    expect(new Set(names).size).toBe(names.length)
+  })
+
+  test('takes values that its schema accepts', () => {
+    const schema: unknown = JSON.parse(readFileSync(join(folder, 'values.schema.json'), 'utf8'))
+    const validate = new Ajv({ allErrors: true }).compile(schema as object)
+    expect(validate(merged(values)), JSON.stringify(validate.errors)).toBe(true)
+  })
+
+  test.skipIf(!findProgram('helm'))('equals what helm renders', () => {
+    const scratch = mkdtempSync(join(tmpdir(), 'chart-'))
+    try {
+      writeFileSync(join(scratch, 'values.yaml'), stringify(values))
+      const text = execFileSync('helm', ['template', 'rel', folder, '-f', join(scratch, 'values.yaml')], {
+        encoding: 'utf8',
+      })
+      const theirs = parseAllDocuments(text)
+        .map((document) => document.toJS())
+        .filter(Boolean)
+      const key = (object: unknown) => `${(object as Rendered).kind} ${(object as Rendered).metadata.name}`
+      const byKey = (objects: unknown[]) => objects.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+      expect(byKey(render(values))).toEqual(byKey(theirs))
+    } finally {
+      rmSync(scratch, { recursive: true })
+    }
+  })
+})
+
+/** Values as helm would merge them, read back from the ConfigMap-free path: defaults under ours. */
+function merged(values: object): unknown {
+  const base = parse(readFileSync(join(folder, 'values.yaml'), 'utf8')) as Record<string, unknown>
+  const lay = (under: unknown, over: unknown): unknown => {
+    if (typeof under !== 'object' || under === null || typeof over !== 'object' || over === null) return over
+    if (Array.isArray(over)) return over
+    const result: Record<string, unknown> = { ...under }
+    for (const [name, value] of Object.entries(over)) {
+      if (value === null) delete result[name]
+      else result[name] = lay(result[name], value)
+    }
+    return result
+  }
+  return lay(base, values)
+}
+
+describe('the values schema refuses', () => {
+  const validate = new Ajv({ allErrors: true }).compile(
+    JSON.parse(readFileSync(join(folder, 'values.schema.json'), 'utf8')) as object,
+  )
+  test.each([
+    ['a misspelt section', { autoscalling: {} }],
+    ['an unknown scaler', { autoscaling: { fetchWorker: 'magic' } }],
+    ['a service without resources', { services: { extra: { replicas: 1 } } }],
+    ['a secret key with a space', { env: { OTARI_DATABASE_URL: 'a b' } }],
+    ['a replica count in words', { services: { gateway: { replicas: 'two' } } }],
+  ])('%s', (_name, values) => {
+    expect(validate(merged(values))).toBe(false)
+  })
+})
+
+describe('each service', () => {
+  const objects = render({ sandbox: { enabled: true } })
+
+  test('is one Deployment of the same image, named by its argument', () => {
+    const deployments = objects.filter(({ kind }) => kind === 'Deployment')
+    expect(deployments.map(({ spec }) => (spec as PodSpec).template.spec.containers[0].args[0]).toSorted()).toEqual(
+      [...serviceNames, 'sandbox'].toSorted(),
+    )
+  })
+
+  test.each([...serviceNames, 'sandbox'])('%s runs without rights and without a token', (name) => {
+    const { spec } = pod(objects, name).template
+    expect(spec.automountServiceAccountToken).toBe(false)
+    expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
+    expect(spec.containers[0].securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    })
+  })
+
+  test.each(serviceNames)('BR-163 %s is given longer than its drain and the wait before it', (name) => {
+    const { terminationGracePeriodSeconds: grace, containers } = pod(objects, name).template.spec
+    const env = (variable: string) => Number(containers[0].env.find((entry) => entry.name === variable)?.value)
+    expect(env('OTARI_DRAIN_SEC')).toBeGreaterThan(0)
+    expect(grace).toBe(env('OTARI_DRAIN_SEC') + env('OTARI_DRAIN_DELAY_SEC') + 10)
+    expect(containers[0].readinessProbe.httpGet.path).toBe('/readyz')
+    expect(containers[0].livenessProbe.httpGet.path).toBe('/livez')
+  })
+
+  test('takes secrets by reference only', () => {
+    const canaries = renderText(folder, { values: { secretEnv: { gateway: { OPENAI_API_KEY: 'openai' } } } })
+    expect(canaries).toContain('secretKeyRef')
+    for (const name of serviceNames)
+      for (const { name: variable, value } of pod(objects, name).template.spec.containers[0].env)
+        if (/KEY|DATABASE|NATS_URL|TOKEN/.test(variable)) expect(value, `${name} ${variable}`).toBeUndefined()
+  })
+
+  test('the settings in the ConfigMap are settings that exist, and a change restarts the pods', () => {
+    const values = { config: { web_search_default_tool: 'none', require_pricing: false } }
+    const changed = render(values)
+    const config = parse(named(changed, 'ConfigMap', '').data['config.yml'] ?? '') as Record<string, unknown>
+    expect(configSchema.safeParse(config).success).toBe(true)
+    const sum = (rendered: Rendered[]) => pod(rendered, 'gateway').template.metadata.annotations['checksum/config']
+    expect(sum(changed)).not.toBe(sum(render()))
+  })
+})
+
+describe('fetch-worker', () => {
+  test('is scaled by the calls that wait in its stream', () => {
+    const objects = render({ autoscaling: { fetchWorker: 'keda' }, config: { nats_prefix: 'prod' } })
+    const { spec } = named(objects, 'ScaledObject', '-fetch-worker') as unknown as {
+      spec: { scaleTargetRef: { name: string }; triggers: { type: string; metadata: Record<string, string> }[] }
+    }
+    expect(spec.scaleTargetRef.name).toBe(named(objects, 'Deployment', '-fetch-worker').metadata.name)
+    expect(spec.triggers[0]).toMatchObject({
+      type: 'nats-jetstream',
+      metadata: { stream: 'PROD_V1_FETCH_PAGE', consumer: 'fetch-worker', lagThreshold: '8' },
+    })
+    expect(pod(objects, 'fetch-worker').replicas).toBeUndefined()
+    expect(objects.some(({ kind }) => kind === 'HorizontalPodAutoscaler')).toBe(false)
+  })
+
+  test('reaches the internet and NATS, never the cluster or a private network', () => {
+    const { spec } = named(render(), 'NetworkPolicy', '-fetch-worker') as unknown as {
+      spec: { egress: { ports?: { port: number }[]; to?: { ipBlock?: { cidr: string; except?: string[] } }[] }[] }
+    }
+    const open = spec.egress.filter(({ ports }) => ports === undefined)
+    expect(open).toHaveLength(1)
+    expect(open[0]?.to?.[0]?.ipBlock?.except).toEqual(
+      expect.arrayContaining(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', '127.0.0.0/8']),
+    )
+    expect(spec.egress.flatMap(({ ports }) => ports ?? []).map(({ port }) => port)).not.toContain(5432)
+  })
+})
+
+test('the sandbox lets only its broker in and nothing out', () => {
+  const { spec } = named(render({ sandbox: { enabled: true } }), 'NetworkPolicy', '-sandbox') as unknown as {
+    spec: { policyTypes: string[]; egress?: unknown[]; ingress: { ports: { port: number }[]; from?: unknown }[] }
+  }
+  expect(spec.policyTypes).toEqual(['Ingress', 'Egress'])
+  expect(spec.egress).toBeUndefined()
+  expect(spec.ingress.find(({ ports }) => ports[0]?.port === 8080)?.from).toBeDefined()
+})
+
+test('an ingress without a host is refused in words', () => {
+  expect(() => render({ ingress: { enabled: true } })).toThrow('ingress.host')
+})
+
+test('the ingress does not hold event streams back', () => {
+  const { metadata } = named(render({ ingress: { enabled: true, host: 'a.example' } }), 'Ingress', '') as unknown as {
+    metadata: { annotations: Record<string, string> }
+  }
+  expect(metadata.annotations['nginx.ingress.kubernetes.io/proxy-buffering']).toBe('off')
+})
