@@ -1,0 +1,56 @@
+import type { FailureTag } from '@tollgate/contracts'
+import { httpFailure, type TrustedClient } from '@tollgate/http'
+import type { ProviderAccess, ProviderAnswer, ProviderSearch, SearchProvider } from './providers/provider.ts'
+
+export type Asked = { status: 'ok'; answer: ProviderAnswer } | ProviderFailure
+
+/** All that anybody outside may know of a provider's failure (SP-03). */
+export interface ProviderFailure {
+  status: 'failed'
+  tag: FailureTag
+  httpStatus?: number
+}
+
+export interface AskOptions {
+  /** Epoch milliseconds. */
+  deadline: number
+  signal: AbortSignal
+}
+
+/**
+ * One request to a provider. Whatever goes wrong with it becomes a tag: its body, URL and key end here (SP-03). Only a
+ * fired signal throws.
+ */
+export async function askProvider(
+  client: TrustedClient,
+  provider: SearchProvider,
+  access: ProviderAccess,
+  search: ProviderSearch,
+  { deadline, signal }: AskOptions,
+): Promise<Asked> {
+  const { method, url, headers, body } = provider.request(search, access)
+  const reply = await client.send({
+    method,
+    url: url.href,
+    headers,
+    ...(body !== undefined && { json: body }),
+    deadline,
+    signal,
+  })
+  if (reply.status === 'failed') return reply
+  const { httpStatus } = reply
+  const content = readJson(reply.bytes)
+  const general = httpFailure(httpStatus)
+  if (general) return { status: 'failed', tag: provider.failure?.(httpStatus, content) ?? general, httpStatus }
+  const read = provider.answer.safeParse(content)
+  return read.success ? { status: 'ok', answer: read.data } : { status: 'failed', tag: 'invalid_response', httpStatus }
+}
+
+/** Undefined when it is no JSON, which no provider's schema takes. */
+function readJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch {
+    return undefined
+  }
+}

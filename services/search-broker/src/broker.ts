@@ -1,0 +1,105 @@
+import { type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { Fault, searchDescribe, searchQuery } from '@tollgate/contracts'
+import { openTrustedClient } from '@tollgate/http'
+import type { CommonNeeds, Running } from '@tollgate/service'
+import type { Backend } from './backend.ts'
+import { describe } from './describe.ts'
+import { inLoopDefault, warnOfUnknownDefault } from './in-loop.ts'
+import { configuredInstances } from './instances.ts'
+import { legacyBackend } from './legacy.ts'
+import { countSearch, type SearchOutcome } from './metrics.ts'
+import { type SearchContext, type SearchReply, type SearchRequest, search } from './search.ts'
+import { defaultBounds, type SearchSettings } from './settings.ts'
+import { openSlots } from './slots.ts'
+import { trackWork } from './work.ts'
+
+export interface SearchBrokerNeeds extends CommonNeeds {
+  settings: SearchSettings
+}
+
+/** Searches taken at once; each backend has narrower bounds of its own. */
+const SEARCH_SLOTS = 256
+
+const tracer = trace.getTracer('@tollgate/search-broker')
+
+/** Serves searches on the deployment's backends. Keys and addresses of providers are known in here and nowhere else (S-70). */
+export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeeds): Promise<Running> {
+  const bounds = { ...defaultBounds, ...settings.bounds }
+  const instances = configuredInstances(settings, bounds, log)
+  const legacy = legacyBackend(settings.legacy, bounds, log)
+  warnOfUnknownDefault(settings.webSearchDefaultTool, instances, log)
+  const inLoop = () => inLoopDefault(settings.webSearchDefaultTool, legacy, instances)
+
+  const work = trackWork()
+  const client = openTrustedClient({ connections: bounds.searches })
+  const parts = {
+    bus,
+    client,
+    log,
+    pageSlots: openSlots({ places: bounds.pages, waiting: bounds.waitingPages }),
+    defaultResults: settings.webSearchMaxResults,
+  }
+
+  const choose = (name: string | null): Backend => {
+    const backend = name === null ? inLoop() : instances.find(name)
+    if (backend) return backend
+    throw new Fault(
+      'not_found',
+      name === null ? 'This deployment has no web search.' : `Unknown search tool '${name}'.`,
+    )
+  }
+
+  const run = (backend: Backend, request: SearchRequest, context: SearchContext): Promise<SearchReply> =>
+    tracer.startActiveSpan(`search ${backend.provider.id}`, { kind: SpanKind.CLIENT }, async (span) => {
+      const started = performance.now()
+      let outcome: SearchOutcome = 'internal'
+      try {
+        const reply = await search(backend, request, context, parts)
+        outcome = reply.status === 'ok' ? 'ok' : reply.tag
+        if (reply.status === 'failed') {
+          const { label, tag, httpStatus } = reply
+          log.warn({ request: request.tenancy.request, label, tag, httpStatus }, 'search failed')
+        }
+        annotate(span, reply)
+        return reply
+      } catch (thrown) {
+        if (context.signal.aborted) outcome = 'cancelled'
+        span.setStatus({ code: SpanStatusCode.ERROR })
+        throw thrown
+      } finally {
+        countSearch(backend.provider.id, outcome, performance.now() - started)
+        span.end()
+      }
+    })
+
+  await bus.serve(
+    searchQuery,
+    (request, context) =>
+      work.run(context.signal, (signal) => {
+        const { deadline, emit } = context
+        return run(choose(request.instance), request, { signal, deadline, emit })
+      }),
+    { slots: SEARCH_SLOTS },
+  )
+  await bus.serve(searchDescribe, async () => describe(instances.all(), inLoop()))
+
+  return {
+    async close(deadline) {
+      const inOrder = await work.close(deadline)
+      await client.close()
+      return inOrder
+    },
+  }
+}
+
+/** Neither the query nor an address of the provider: traces leave the deployment (BR-122). */
+function annotate(span: Span, reply: SearchReply): void {
+  span.setAttribute('search.label', reply.label)
+  if (reply.status === 'ok') {
+    span.setAttribute('search.hits', reply.hits.length)
+    return
+  }
+  span.setStatus({ code: SpanStatusCode.ERROR, message: reply.tag })
+  span.setAttribute('error.type', reply.tag)
+  if (reply.httpStatus !== undefined) span.setAttribute('http.response.status_code', reply.httpStatus)
+}

@@ -1,0 +1,23 @@
+import type { Failure, FailureTag, FetchFailure } from '@tollgate/contracts'
+import { failures, failureTags, fetchFailure } from '@tollgate/contracts'
+import { counter, histogram } from '@tollgate/telemetry'
+import { providers } from './providers/catalogue.ts'
+
+export type SearchOutcome = 'ok' | FailureTag | 'cancelled' | 'internal'
+export type PageOutcome = 'read' | FetchFailure | Failure
+
+const searchOutcomes = ['ok', ...failureTags, 'cancelled', 'internal'] satisfies SearchOutcome[]
+const pageOutcomes = ['read', ...fetchFailure.options, ...(Object.keys(failures) as Failure[])] satisfies PageOutcome[]
+
+const seconds = histogram('search_seconds', 'Searches, result pages included, by provider and outcome.', {
+  provider: providers.map((provider) => provider.id),
+  outcome: searchOutcomes,
+})
+const pages = counter('search_pages_total', 'Result pages asked for to better a snippet, by outcome.', {
+  outcome: [...new Set(pageOutcomes)],
+})
+
+export const countSearch = (provider: string, outcome: SearchOutcome, ms: number): void =>
+  seconds.record(ms / 1_000, { provider, outcome })
+
+export const countPage = (outcome: PageOutcome): void => pages.add(1, { outcome })

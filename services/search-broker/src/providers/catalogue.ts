@@ -1,0 +1,10 @@
+import { brave } from './brave.ts'
+import { exa } from './exa.ts'
+import type { SearchProvider } from './provider.ts'
+import { searxng } from './searxng.ts'
+import { tavily } from './tavily.ts'
+
+/** Every provider there is an adapter for. A further one is a file beside this and a line here. */
+export const providers: readonly SearchProvider[] = [brave, exa, searxng, tavily]
+
+export const findProvider = (id: string): SearchProvider | undefined => providers.find((provider) => provider.id === id)

@@ -1,0 +1,127 @@
+import type { Bus, CallContext } from '@tollgate/bus'
+import { type FailureTag, Fault, type searchQuery } from '@tollgate/contracts'
+import type { TrustedClient } from '@tollgate/http'
+import type { Log } from '@tollgate/telemetry'
+import type { z } from 'zod'
+import { type Asked, askProvider, type ProviderFailure } from './ask.ts'
+import type { Backend } from './backend.ts'
+import { sumCosts } from './costs.ts'
+import { enrich, ownBody } from './enrich.ts'
+import { layerOptions } from './options.ts'
+import type { FoundHit, ProviderAnswer } from './providers/provider.ts'
+import { admit, showHit } from './results.ts'
+import { DEFAULT_RESULTS } from './settings.ts'
+import type { Slots } from './slots.ts'
+
+export type SearchRequest = z.output<(typeof searchQuery)['input']>
+export type SearchReply = z.input<(typeof searchQuery)['output']>
+export type SearchContext = Pick<
+  CallContext<z.input<NonNullable<(typeof searchQuery)['event']>>>,
+  'signal' | 'deadline' | 'emit'
+>
+
+export interface SearchParts {
+  bus: Bus
+  client: TrustedClient
+  pageSlots: Slots
+  log: Log
+  defaultResults: number | undefined
+}
+
+/** Kept back of the caller's deadline, so that an answer about a late provider still arrives in time. */
+const REPLY_MS = 250
+
+/** One search on a backend: ask, judge the hits, read their pages. A provider's failure is an answer (S-37). */
+export async function search(
+  backend: Backend,
+  request: SearchRequest,
+  context: SearchContext,
+  parts: SearchParts,
+): Promise<SearchReply> {
+  const { label } = backend
+  const deadline = context.deadline - REPLY_MS
+  context.emit({ type: 'searching' })
+  const count = wantedCount(backend, request, parts)
+  const asked = await ask(backend, request, count, { deadline, signal: context.signal }, parts)
+  if (asked.status === 'failed') return { ...asked, label }
+
+  const hits = admit(asked.answer.hits, request.policy, count)
+  const { bodies, costs } = await readPages(backend, request, hits, deadline, context, parts)
+  const reportedCost = sumCosts([asked.answer.cost, ...costs])
+  return {
+    status: 'ok',
+    label,
+    hits: hits.map((hit, index) => showHit(hit, bodies[index] ?? '')),
+    ...(reportedCost !== undefined && { reportedCost }),
+  }
+}
+
+/** The request's number, else the deployment's, within what the backend can return (S-33, S-34, S-74). */
+const wantedCount = (backend: Backend, request: SearchRequest, { defaultResults }: SearchParts): number =>
+  Math.min(request.maxResults ?? defaultResults ?? DEFAULT_RESULTS, backend.mostResults ?? Number.POSITIVE_INFINITY)
+
+async function ask(
+  backend: Backend,
+  request: SearchRequest,
+  count: number,
+  { deadline, signal }: { deadline: number; signal: AbortSignal },
+  { client, log }: SearchParts,
+): Promise<Asked> {
+  const { provider, apiBase, apiKey, slots, timeoutMs } = backend
+  if (apiBase === undefined) {
+    throw new Fault(
+      'invalid_request',
+      `Search tool '${backend.instance}' has no api_base and no web_search_url to inherit.`,
+    )
+  }
+  const query = request.query.trim()
+  if (query === '') throw new Fault('invalid_request', 'The query is empty.')
+  const left = deadline - Date.now()
+  if (left <= 0) return failed('timeout')
+
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(left)])
+  const wanted = {
+    query,
+    count,
+    options: layerOptions(provider, backend.options, request.options, log),
+    policy: request.policy,
+    wantsPageText: request.enrich && backend.pages.read,
+  }
+  try {
+    const asked = await slots.run(limit, () =>
+      askProvider(client, provider, { apiBase, apiKey }, wanted, {
+        deadline: Math.min(deadline, Date.now() + timeoutMs),
+        signal,
+      }),
+    )
+    return asked === 'full' ? failed('rate_limited') : asked
+  } catch (thrown) {
+    signal.throwIfAborted()
+    if (limit.aborted) return failed('timeout')
+    throw thrown
+  }
+}
+
+const failed = (tag: FailureTag): ProviderFailure => ({ status: 'failed', tag })
+
+async function readPages(
+  backend: Backend,
+  { tenancy, policy, enrich: wanted }: SearchRequest,
+  hits: FoundHit[],
+  deadline: number,
+  { signal, emit }: SearchContext,
+  { bus, pageSlots }: SearchParts,
+): Promise<{ bodies: string[]; costs: ProviderAnswer['cost'][] }> {
+  const { read, allowPrivateHosts } = backend.pages
+  if (!read || !wanted) return { bodies: hits.map(ownBody), costs: [] }
+  const onReading = () => emit({ type: 'reading' })
+  return enrich(bus, hits, {
+    tenancy,
+    policy,
+    allowPrivateHosts,
+    deadline,
+    signal,
+    slots: pageSlots,
+    onReading,
+  })
+}
