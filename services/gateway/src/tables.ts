@@ -1,0 +1,44 @@
+import type { Database } from '@tollgate/db'
+import type { Generated, JSONColumnType } from 'kysely'
+
+type Metadata = JSONColumnType<Record<string, unknown>, Record<string, unknown> | undefined, Record<string, unknown>>
+
+export interface Tables {
+  'gateway.workspaces': { id: string; organization: string; name: string; created_at: Generated<Date> }
+  'gateway.users': {
+    organization: string
+    id: string
+    alias: string | null
+    blocked: Generated<boolean>
+    allowed_models: string[] | null
+    allowed_tools: string[] | null
+    metadata: Metadata
+    created_at: Generated<Date>
+  }
+  'gateway.keys': {
+    id: string
+    organization: string
+    workspace: string
+    user_id: string
+    name: string | null
+    hash: string
+    prefix: string
+    active: Generated<boolean>
+    expires_at: Date | null
+    allowed_models: string[] | null
+    allowed_tools: string[] | null
+    budget_exempt: Generated<boolean>
+    reject_user_mismatch: boolean | null
+    metadata: Metadata
+    created_at: Generated<Date>
+    last_used_at: Date | null
+  }
+  'gateway.deployment': { one: Generated<boolean>; master_key_hash: string | null; first_key_made: Generated<boolean> }
+}
+
+export type GatewayDb = Database<Tables>
+
+/** Where everything stands that no other place was named for. */
+export const DEFAULT_ORGANIZATION = 'default'
+export const DEFAULT_WORKSPACE = 'default'
+export const DEFAULT_USER = 'default'
