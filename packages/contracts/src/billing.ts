@@ -72,6 +72,8 @@ export const billingPrices = rpc({
   input: z.object({
     kind: z.enum(['model', 'search', 'fetch']).optional(),
     modelKey: z.string().optional(),
+    /** Only the version of each key that is in force now; else all of them, newest first. */
+    current: z.boolean().default(false),
     skip: z.int().nonnegative().default(0),
     limit: z.int().min(1).max(1_000).default(100),
   }),
@@ -115,10 +117,12 @@ export const usageRow = z.object({
   error: z.string().nullable(),
   settledBy: z.enum(['gateway', 'sweep']),
   durationMs: z.number().nullable(),
+  /** False on the row of an attempt that another one stood in for (P-45). */
+  countsTowardBudget: z.boolean().default(true),
 })
 export type UsageRow = z.infer<typeof usageRow>
 
-/** Usage rows, newest first. */
+/** Usage rows, newest first; `count` says how many match, up to 100,000. */
 export const billingUsage = rpc({
   subject: 'tg.v1.billing.usage',
   delivery: 'direct',

@@ -35,6 +35,18 @@ export const tokenCounts = z.object({
 export type TokenCounts = z.infer<typeof tokenCounts>
 
 /**
+ * An attempt that another one stood in for: passed over (its error begins `Skipped: `, P-49) or failed before its first
+ * byte (P-45). It leaves a row without cost or calls.
+ */
+export const absorbedAttempt = z.object({
+  attempt: z.int().nonnegative(),
+  model: z.string(),
+  provider: z.string(),
+  error: z.string().nullable(),
+  durationMs: z.number().nonnegative(),
+})
+
+/**
  * How a request ended: written once, before its last byte goes out. It carries every tool line again, so that order and
  * loss of `usage.tool` do not matter to settlement.
  */
@@ -57,6 +69,7 @@ export const usageSettled = topic({
     /** A fixed text from the table of failures; never an upstream's words. */
     error: z.string().nullable(),
     durationMs: z.number().nonnegative(),
+    absorbed: z.array(absorbedAttempt).max(64).default([]),
   }),
 })
 export type UsageSettled = z.infer<typeof usageSettled.event>
