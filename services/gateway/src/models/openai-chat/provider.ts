@@ -1,0 +1,30 @@
+import type { Log } from '@tollgate/telemetry'
+import type { ModelRequest } from '../../conversation/turn.ts'
+import type { CallLimits, ModelProvider } from '../provider.ts'
+import type { UpstreamConnection } from '../upstream.ts'
+import type { Origin } from '../upstream-fault.ts'
+import { chatReader } from './events.ts'
+import { forwardChat } from './forward.ts'
+import { isStream, streamed, whole } from './reply.ts'
+import { chatBody, refuseSeveralAnswers } from './request.ts'
+
+/** OpenAI's Chat Completions and every server that speaks it. */
+export function openAiChatProvider(origin: Origin, upstream: UpstreamConnection, log: Log): ModelProvider {
+  const post = (request: ModelRequest, limits: CallLimits) =>
+    upstream.post('/chat/completions', JSON.stringify(chatBody(request)), limits)
+
+  return {
+    name: origin.name,
+    wire: origin.wire,
+
+    async *ask(request, limits) {
+      refuseSeveralAnswers(request)
+      const reply = await post(request, limits)
+      const reader = chatReader(origin, log)
+      yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
+    },
+
+    forward: async (request, sink, limits) => forwardChat(await post(request, limits), request, sink, origin),
+    close: () => upstream.close(),
+  }
+}

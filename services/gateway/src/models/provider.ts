@@ -1,0 +1,39 @@
+import type { ModelEvent } from '../conversation/events.ts'
+import type { ModelRequest, Turn, Wire } from '../conversation/turn.ts'
+import type { ByteSink, Forwarded } from './forward.ts'
+
+/** How long one model call may take, and who may end it sooner. */
+export interface CallLimits {
+  /** Aborting it closes the connection to the provider. */
+  signal: AbortSignal
+  /** Epoch milliseconds by which the answer must be complete. */
+  deadline: number
+}
+
+/** One configured instance of a model provider, whatever wire it speaks. */
+export interface ModelProvider {
+  /** The instance's name: what stands before the colon of a selector. */
+  readonly name: string
+  readonly wire: Wire
+
+  /**
+   * Asks the model once. The events come in the order `ModelEvent` tells; a failure is thrown from the iteration, as an
+   * `UpstreamFault` when the provider is to blame and as a plain `Fault` when the request cannot be put to it at all.
+   * Leaving the iteration early closes the connection.
+   */
+  ask(request: ModelRequest, limits: CallLimits): AsyncIterable<ModelEvent>
+
+  /** The fast lane, where there is one: see `canForward`. */
+  forward?(request: ModelRequest, sink: ByteSink, limits: CallLimits): Promise<Forwarded>
+
+  /** Ends idle connections at once, those in use when their answers are complete. */
+  close(): Promise<void>
+}
+
+/** A provider with the fast lane open. */
+export type ForwardingProvider = ModelProvider & Required<Pick<ModelProvider, 'forward'>>
+
+/** True when the provider's bytes are what this client reads, so that a turn without gateway tools may be passed through. */
+export function canForward(provider: ModelProvider, turn: Turn): provider is ForwardingProvider {
+  return provider.forward !== undefined && provider.wire === 'openai-chat' && turn.dialect === 'chat'
+}
