@@ -10,7 +10,13 @@ import type { Dialect, JsonObject } from './turn.ts'
  * throws from the generator; a stream that ends without `finish` is a failure of the upstream (BR-018).
  */
 export type ModelEvent =
-  | { type: 'start'; id: string | undefined; created: number | undefined; model: string | undefined; extra?: JsonObject }
+  | {
+      type: 'start'
+      id: string | undefined
+      created: number | undefined
+      model: string | undefined
+      extra?: JsonObject
+    }
   | { type: 'open'; index: number; block: BlockStart }
   | { type: 'delta'; index: number; text: string }
   /** A thinking block's signature, whole. */
@@ -50,8 +56,14 @@ export interface ToolOutcome {
   isError: boolean
   /** What the client may be shown (R-41): data, not wire form; the dialect renders it. */
   shown:
-    | { kind: 'web_search'; query: string; sources: { url: string; title: string; date?: string }[]; failure?: ShownFailure }
-    | { kind: 'web_fetch'; url: string; failure?: ShownFailure }
+    | {
+        kind: 'web_search'
+        query: string
+        sources: { url: string; title: string; date?: string }[]
+        failure?: ShownFailure
+      }
+    /** Null: an address that is unsafe or no address at all, which is never echoed. */
+    | { kind: 'web_fetch'; url: string | null; failure?: ShownFailure }
     | { kind: 'code_execution'; code: string; stdout: string; stderr: string; returnCode: number | undefined }
 }
 export interface ShownFailure {

@@ -1,0 +1,69 @@
+import type { Bus } from '@tollgate/bus'
+import { changedSettings, Fault, sandboxDescribe, searchDescribe } from '@tollgate/contracts'
+import type { Log } from '@tollgate/telemetry'
+import type { GatewaySettings } from '../settings.ts'
+
+const FRESH_MS = 15_000
+/** A broker that is down is asked again soon, yet not by every request. */
+const RETRY_MS = 1_000
+const ANSWER_MS = 2_000
+
+/** What this deployment can run, whoever asks. */
+export interface Capabilities {
+  search: InLoopSearch | null
+  fetch: boolean
+  sandbox: boolean
+  intercept: boolean
+  executor: GatewaySettings['codeExecutionExecutor']
+}
+
+/** What a search that a model asks for runs on (S-30). */
+export interface InLoopSearch {
+  kind: 'instance' | 'legacy'
+  label: string
+  /** Null: the legacy settings. */
+  instance: string | null
+  provider: string
+}
+
+/** Asks the brokers what they have, and remembers it for at most 15 s. A broker that is down takes its tool with it, no more. */
+export function openCapabilities({ bus, settings, log }: { bus: Bus; settings: GatewaySettings; log: Log }) {
+  const search = remembered(() => bus.call(searchDescribe, {}, { deadline: Date.now() + ANSWER_MS }), 'search', log)
+  const sandbox = remembered(() => bus.call(sandboxDescribe, {}, { deadline: Date.now() + ANSWER_MS }), 'sandbox', log)
+  bus.listen(changedSettings, () => {
+    search.forget()
+    sandbox.forget()
+  })
+
+  return async (): Promise<Capabilities> => {
+    const [searching, running] = await Promise.all([search.read(), sandbox.read()])
+    return {
+      search: searching?.inLoop ?? null,
+      fetch: settings.webFetchEnabled,
+      sandbox: running?.available ?? false,
+      intercept: settings.webSearchIntercept,
+      executor: settings.codeExecutionExecutor,
+    }
+  }
+}
+
+/** One answer kept for a while; those who ask meanwhile share it. */
+function remembered<T>(ask: () => Promise<T>, broker: string, log: Log) {
+  let kept: { answer: Promise<T | undefined>; until: number } | undefined
+  const forget = () => {
+    kept = undefined
+  }
+  const read = (): Promise<T | undefined> => {
+    if (kept !== undefined && Date.now() < kept.until) return kept.answer
+    const mine = { answer: ask().catch(missing), until: Date.now() + FRESH_MS }
+    kept = mine
+    return mine.answer
+
+    function missing(thrown: unknown): undefined {
+      mine.until = Date.now() + RETRY_MS
+      log.warn({ broker, failure: Fault.from(thrown).failure }, 'a broker does not say what it can do; its tool is off')
+      return undefined
+    }
+  }
+  return { read, forget }
+}

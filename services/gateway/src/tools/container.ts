@@ -1,0 +1,48 @@
+import { Fault } from '@tollgate/contracts'
+import type { Json } from '../conversation/turn.ts'
+
+/** What a request says about a sandbox that outlives it (C-02, C-07). */
+export type ContainerWish =
+  | { kind: 'none' }
+  | { kind: 'auto'; plainWord: boolean }
+  | { kind: 'id'; id: string }
+  /** A form only a provider could know. */
+  | { kind: 'foreign' }
+
+export function readContainer(value: Json | undefined): ContainerWish {
+  if (value === undefined || value === null) return { kind: 'none' }
+  if (typeof value === 'string') {
+    const id = value.trim()
+    return id.toLowerCase() === 'auto' ? { kind: 'auto', plainWord: true } : { kind: 'id', id }
+  }
+  if (typeof value !== 'object' || Array.isArray(value)) return { kind: 'foreign' }
+  if (typeof value.id === 'string') return { kind: 'id', id: value.id.trim() }
+  return value.type === 'auto' ? { kind: 'auto', plainWord: false } : { kind: 'foreign' }
+}
+
+export const namesOurs = (wish: ContainerWish): boolean => wish.kind === 'id' && wish.id.startsWith('otari_cntr_')
+
+/** Code that runs here: no sandbox is kept, so `auto` gets one for the request alone and an id names none (C-03, C-13). */
+export function refuseKeptContainer(wish: ContainerWish): void {
+  if (wish.kind === 'id') {
+    throw new Fault('invalid_request', `Container '${printable(wish.id)}' has expired or does not exist.`)
+  }
+  if (wish.kind === 'foreign') {
+    throw new Fault('invalid_request', 'container must be "auto" or the id of a container')
+  }
+}
+
+/** Code that runs at the provider: what only this gateway could have named would reach it as a malformed id (C-23). */
+export function refuseOurContainer(wish: ContainerWish): void {
+  if (!namesOurs(wish) && !(wish.kind === 'auto' && wish.plainWord)) return
+  throw new Fault(
+    'invalid_request',
+    'container names a sandbox this gateway holds, and the code execution for this request runs on the provider, which cannot reach it. Drop the field, or send Otari-Code-Execution: otari to run the code here.',
+  )
+}
+
+/** C-14: an id comes from outside, so it is repeated in printable ASCII and not at length. */
+function printable(id: string): string {
+  const clean = id.replace(/[^\x20-\x7e]/g, '')
+  return clean.length > 64 ? `${clean.slice(0, 64)}…` : clean
+}

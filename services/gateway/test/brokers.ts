@@ -1,0 +1,125 @@
+import { type Bus, memoryBus } from '@tollgate/bus'
+import {
+  billingRelease,
+  billingReserve,
+  type Fault,
+  fetchPage,
+  sandboxClose,
+  sandboxDescribe,
+  sandboxExec,
+  sandboxOpen,
+  searchDescribe,
+  searchQuery,
+  type UsageSettled,
+  usageSettled,
+  usageTool,
+} from '@tollgate/contracts'
+import { type Log, openLog } from '@tollgate/telemetry'
+import type { z } from 'zod'
+
+type In<R extends { input: z.ZodType }> = z.output<R['input']>
+type Out<R extends { output: z.ZodType }> = z.input<R['output']>
+
+export const silent: Log = openLog({ service: 'test', level: 'silent' })
+
+/** What the services behind the bus were asked, and what they are to answer; each answer may be replaced by a test. */
+export interface Brokers {
+  bus: Bus
+  asked: {
+    search: In<typeof searchQuery>[]
+    fetch: In<typeof fetchPage>[]
+    opened: In<typeof sandboxOpen>[]
+    exec: In<typeof sandboxExec>[]
+    closed: string[]
+    reserved: In<typeof billingReserve>[]
+    released: string[]
+    describes: number
+  }
+  settled: UsageSettled[]
+  toolLines: z.output<typeof usageTool.event>[]
+  search(input: In<typeof searchQuery>, signal: AbortSignal): Promise<Out<typeof searchQuery>>
+  fetch(input: In<typeof fetchPage>, signal: AbortSignal): Promise<Out<typeof fetchPage>>
+  open(): Promise<Out<typeof sandboxOpen>>
+  exec(input: In<typeof sandboxExec>, signal: AbortSignal): Promise<Out<typeof sandboxExec>>
+  reserve(input: In<typeof billingReserve>): Promise<Out<typeof billingReserve>>
+  inLoop: z.input<typeof searchDescribe.output>['inLoop']
+  sandbox: boolean
+  describeFails: Fault | undefined
+}
+
+export const exaInstance = { kind: 'instance', label: 'exa:main', instance: 'main', provider: 'exa' } as const
+export const legacySearch = { kind: 'legacy', label: 'otari:web_search', instance: null, provider: 'searxng' } as const
+
+export const hit = (n: number) => ({ title: `Title ${n}`, url: `https://site.test/${n}`, text: `Text ${n}` })
+
+/** The services as they are when all is well, on a memory bus. */
+export async function openBrokers(): Promise<Brokers> {
+  const bus = memoryBus({ log: silent })
+  const brokers: Brokers = {
+    bus,
+    asked: { search: [], fetch: [], opened: [], exec: [], closed: [], reserved: [], released: [], describes: 0 },
+    settled: [],
+    toolLines: [],
+    search: async () => ({ status: 'ok', label: 'exa:main', hits: [hit(1), hit(2)] }),
+    fetch: async ({ url }) => ({
+      status: 'ok',
+      requestedUrl: url,
+      finalUrl: url,
+      contentType: 'text/html',
+      text: 'Page text',
+      bytes: 9,
+      label: 'builtin:builtin_fetch',
+    }),
+    open: async () => ({ session: `s${brokers.asked.opened.length}` }),
+    exec: async () => ({ status: 'ok', stdout: '1\n', stderr: '', returnCode: 0, files: [] }),
+    reserve: async ({ tenancy }) => ({ hold: `hold-${tenancy.request}` }),
+    inLoop: exaInstance,
+    sandbox: true,
+    describeFails: undefined,
+  }
+  const { asked } = brokers
+
+  await bus.serve(searchDescribe, async () => {
+    asked.describes += 1
+    if (brokers.describeFails) throw brokers.describeFails
+    return { instances: [], inLoop: brokers.inLoop }
+  })
+  await bus.serve(sandboxDescribe, async () => ({ available: brokers.sandbox, provider: 'protocol' }))
+  await bus.serve(searchQuery, async (input, { signal }) => {
+    asked.search.push(input)
+    return brokers.search(input, signal)
+  })
+  await bus.serve(fetchPage, async (input, { signal }) => {
+    asked.fetch.push(input)
+    return brokers.fetch(input, signal)
+  })
+  await bus.serve(sandboxOpen, async (input) => {
+    asked.opened.push(input)
+    return brokers.open()
+  })
+  await bus.serve(sandboxExec, async (input, { signal }) => {
+    asked.exec.push(input)
+    return brokers.exec(input, signal)
+  })
+  await bus.serve(sandboxClose, async ({ session }) => {
+    asked.closed.push(session)
+    return {}
+  })
+  await bus.serve(billingReserve, async (input) => {
+    asked.reserved.push(input)
+    return brokers.reserve(input)
+  })
+  await bus.serve(billingRelease, async ({ hold }) => {
+    asked.released.push(hold)
+    return {}
+  })
+  await bus.consume(usageTool, { durable: 'test' }, async (events) => {
+    brokers.toolLines.push(...events)
+  })
+  await bus.consume(usageSettled, { durable: 'test' }, async (events) => {
+    brokers.settled.push(...events)
+  })
+  return brokers
+}
+
+export const tenancy = { organization: 'org', workspace: 'ws', user: 'ada', key: 'k1', request: 'r1', attempt: 0 }

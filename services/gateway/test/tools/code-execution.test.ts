@@ -1,0 +1,148 @@
+import { Fault } from '@tollgate/contracts'
+import { describe, expect, test } from 'vitest'
+import { countWebCalls } from '../../src/loop/limits.ts'
+import { defaultSettings } from '../../src/settings.ts'
+import { codeExecution } from '../../src/tools/code-execution.ts'
+import { type CallContext, noOptions } from '../../src/tools/tool.ts'
+import { type Brokers, openBrokers, tenancy } from '../brokers.ts'
+
+const context = (): CallContext => ({ tenancy, signal: new AbortController().signal, deadline: Date.now() + 10_000 })
+
+function open(brokers: Brokers) {
+  const capabilities = { search: null, fetch: false, sandbox: true, intercept: false, executor: 'auto' } as const
+  const use = { bus: brokers.bus, settings: defaultSettings, capabilities, webCalls: countWebCalls(defaultSettings) }
+  return codeExecution.open(noOptions, use, context())
+}
+const run = async (brokers: Brokers, code: unknown = 'print(1)') =>
+  (await open(brokers)).run({ code: code as string }, context())
+
+test('T-24 a declaration may say a hint and anything else', () => {
+  const entry = { type: 'otari_code_execution', purpose_hint: 'charts', container: 'auto', unknown: { a: 1 } }
+  expect(codeExecution.read({ entry, spelled: entry })).toMatchObject({ hint: 'charts' })
+})
+
+describe('the session', () => {
+  test('C-01 is opened once, serves every run and is closed', async () => {
+    const brokers = await openBrokers()
+    const tool = await open(brokers)
+    await tool.run({ code: 'a = 1' }, context())
+    await tool.run({ code: 'print(a)' }, context())
+    await tool.close?.()
+    await tool.close?.()
+    expect(brokers.asked.opened).toHaveLength(1)
+    expect(brokers.asked.exec.map(({ session, code }) => [session, code])).toEqual([
+      ['s1', 'a = 1'],
+      ['s1', 'print(a)'],
+    ])
+    expect(brokers.asked.closed).toEqual(['s1'])
+  })
+
+  test.each(['upstream', 'timeout'] as const)(
+    'X-28 that cannot be opened (%s) is a 502 in a fixed text',
+    async (failure) => {
+      const brokers = await openBrokers()
+      brokers.open = async () => {
+        throw new Fault(failure, 'connect ECONNREFUSED 10.0.0.7:8080')
+      }
+      const fault = await open(brokers).catch((thrown: unknown) => Fault.from(thrown))
+      expect(fault).toMatchObject({
+        status: 502,
+        message:
+          "code_execution sandbox unreachable. Check the sandbox URL in the dashboard's Tools settings, or OTARI_SANDBOX_URL, and that the container is running.",
+      })
+    },
+  )
+
+  test.each([30, undefined])(
+    'X-29 refused for want of room is a 503 that passes on retry after %s',
+    async (seconds) => {
+      const brokers = await openBrokers()
+      brokers.open = async () => {
+        throw new Fault('unavailable', 'pool exhausted', seconds === undefined ? {} : { retryAfterSeconds: seconds })
+      }
+      const fault = await open(brokers).catch((thrown: unknown) => Fault.from(thrown))
+      expect(fault).toMatchObject({
+        status: 503,
+        message: 'code_execution sandbox temporarily unavailable. Retry later.',
+        retryAfterSeconds: seconds,
+      })
+    },
+  )
+
+  test('BR-128 that was lost is reported as lost, and the next run starts in a new one', async () => {
+    const brokers = await openBrokers()
+    const works = brokers.exec
+    const tool = await open(brokers)
+    brokers.exec = async () => ({ status: 'failed', reason: 'lost' })
+    expect((await tool.run({ code: 'x' }, context())).outcome.text).toMatch(/^\[tool error\] .* was lost/)
+    brokers.exec = works
+    expect((await tool.run({ code: 'y' }, context())).outcome.isError).toBe(false)
+    expect(brokers.asked.exec.map(({ session }) => session)).toEqual(['s1', 's2'])
+  })
+})
+
+describe('a run', () => {
+  interface Ended {
+    stdout?: string
+    stderr?: string
+    returnCode?: number
+    files?: { name: string; file?: typeof file }[]
+  }
+  const file = { id: 'file-7c2e', name: 'chart.png', mediaType: 'image/png', bytes: 3 }
+  const ended = (part: Ended) => ({ status: 'ok' as const, stdout: '', stderr: '', returnCode: 0, files: [], ...part })
+
+  test.each<[Ended, string, boolean]>([
+    [{ stdout: '1\n' }, 'stdout:\n1\n', false],
+    [
+      { stdout: '25852016738884976640000\n', files: [{ name: 'chart.png', file }] },
+      'stdout:\n25852016738884976640000\n\nfiles: chart.png (file_id: file-7c2e)',
+      false,
+    ],
+    [{ stdout: 'a', stderr: 'warning' }, 'stdout:\na\nstderr:\nwarning', false],
+    [{ stdout: 'a', stderr: 'boom', returnCode: 1 }, '[tool error] stdout:\na\nstderr:\nboom', true],
+    [{ stderr: 'only this' }, '[tool error] stderr:\nonly this', true],
+    [{ returnCode: 3 }, '[tool error] exit code 3', true],
+    [{}, '(no output)', false],
+    [{ files: [{ name: 'big.bin' }] }, 'files: big.bin (not stored)', false],
+  ])('X-30 that ended with %j reads %j', async (part, text, isError) => {
+    const brokers = await openBrokers()
+    brokers.exec = async () => ended(part)
+    const { outcome } = await run(brokers)
+    expect(outcome).toMatchObject({ text, isError })
+    expect(outcome.shown).toMatchObject({ code: 'print(1)', returnCode: part.returnCode ?? 0 })
+  })
+
+  test('X-30 with much output keeps its traceback and stays within the limit', async () => {
+    const brokers = await openBrokers()
+    brokers.exec = async () => ended({ stdout: 'é'.repeat(100_000), stderr: 'Traceback', returnCode: 1 })
+    const { text } = (await run(brokers)).outcome
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(50 * 1024)
+    expect(text).toMatch(/\[output truncated\]\n\nstderr:\nTraceback$/)
+  })
+
+  test('X-31 is granted 60 seconds', async () => {
+    const brokers = await openBrokers()
+    await run(brokers)
+    expect(brokers.asked.exec).toMatchObject([{ timeoutSeconds: 60, session: 's1', tenancy }])
+  })
+
+  test.each([
+    ['unreachable', 'code_execution sandbox unreachable'],
+    ['timeout', 'code execution timed out'],
+    ['busy', 'code_execution sandbox temporarily unavailable'],
+    ['refused', 'code execution failed'],
+  ] as const)('X-28 that failed as %s is a tool error, and the request goes on', async (reason, text) => {
+    const brokers = await openBrokers()
+    brokers.exec = async () => ({ status: 'failed', reason })
+    const { outcome } = await run(brokers)
+    expect(outcome).toMatchObject({ text: `[tool error] ${text}`, isError: true, shown: { returnCode: undefined } })
+  })
+
+  test.each(['', '  \n', undefined, 5, {}])('of the code %j is refused to the model', async (code) => {
+    const brokers = await openBrokers()
+    expect((await run(brokers, code === undefined ? null : code)).outcome.text).toBe(
+      '[tool error] code_execution needs "code", a string',
+    )
+    expect(brokers.asked.exec).toHaveLength(0)
+  })
+})
