@@ -1,0 +1,35 @@
+import type { FastifySerializerCompiler } from 'fastify/types/schema.js'
+import { z } from 'zod'
+import { writeJson } from '../exact-json.ts'
+
+/** A name or a note: something to show, which a database can hold. */
+export const shortText = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^\P{Cc}*$/u, 'must have no control characters')
+
+/** What a caller wants kept beside a row. It is kept as JSON, which in Postgres has no NUL. */
+export const metadata = z
+  .record(z.string().max(128), z.json())
+  .refine((value) => JSON.stringify(value).length <= 16_384, 'must be at most 16 KiB of JSON')
+  .refine((value) => !JSON.stringify(value).includes('\\u0000'), 'must have no NUL characters')
+
+export const paging = {
+  skip: z.coerce.number().int().min(0).max(10_000_000).default(0),
+  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+}
+
+/** An instant with its offset, as the database's own type. */
+export const instant = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
+
+export const listOf = <T extends z.ZodType>(item: T) => z.strictObject({ data: z.array(item), count: z.int() })
+
+/** What a route answers is checked like what it is asked: a member nobody declared is a bug, and stays inside. */
+export const serializeWithZod: FastifySerializerCompiler<z.ZodType> =
+  ({ schema, method, url }) =>
+  (data: unknown) => {
+    const result = schema.safeParse(data)
+    if (!result.success) throw new Error(`${method} ${url} answers other than it declares`, { cause: result.error })
+    return writeJson(result.data)
+  }
