@@ -16,7 +16,7 @@ import {
 } from './settings.ts'
 import { openSlots } from './slots.ts'
 
-const direct: Partial<Record<string, SearchProvider>> = { tavily, brave }
+const direct: readonly SearchProvider[] = [tavily, brave]
 
 /**
  * What the settings from before instances search with: a provider with its key, else a URL (S-70); undefined when neither
@@ -24,9 +24,11 @@ const direct: Partial<Record<string, SearchProvider>> = { tavily, brave }
  */
 export function legacyBackend(settings: LegacySettings, bounds: SearchBounds, log: Log): Backend | undefined {
   const { provider: id, apiKey, apiBase, url, engines = LEGACY_ENGINES } = settings
-  const provider = id === undefined ? undefined : direct[id]
+  const provider = direct.find((known) => known.id === id)
   if (id !== undefined && !provider) {
-    throw new Error(`web_search_provider: unknown provider ${id}; there is ${Object.keys(direct).join(', ')}`)
+    throw new Error(
+      `web_search_provider: unknown provider ${id}; there is ${direct.map((known) => known.id).join(', ')}`,
+    )
   }
   refuseBase('web_search_url', url, false)
   refuseBase("the search provider's base", apiBase, apiKey !== undefined)

@@ -29,7 +29,7 @@ export interface SearchParts {
 }
 
 /** Kept back of the caller's deadline, so that an answer about a late provider still arrives in time. */
-const REPLY_MS = 250
+const REPLY_MS = 500
 
 /** One search on a backend: ask, judge the hits, read their pages. A provider's failure is an answer (S-37). */
 export async function search(

@@ -42,7 +42,7 @@ export const tavily: SearchProvider = {
     {
       name: 'include_answer',
       type: 'boolean',
-      description: 'Lets Tavily write an answer of its own, which steers its ranking; only the results are shown.',
+      description: 'Has Tavily write an answer too; only the results are shown.',
     },
     {
       name: 'include_raw_content',

@@ -1,0 +1,28 @@
+import { startTelemetry } from '@tollgate/telemetry'
+import { fakeSearxng } from '@tollgate/testing'
+import { expect, onTestFinished, test } from 'vitest'
+import { kept } from './engines.ts'
+import { openWorld, recordingLog } from './world.ts'
+
+test('counts searches by provider and outcome, and pages by outcome', async () => {
+  const telemetry = startTelemetry({ service: 'search-broker', version: '0', log: recordingLog().log })
+  onTestFinished(() => telemetry.shutdown())
+  const fake = await kept(fakeSearxng())
+  fake.finds([
+    { url: 'https://a.test/', title: 'A' },
+    { url: 'https://b.test/', title: 'B' },
+  ])
+  const { query } = await openWorld({
+    settings: { searchTools: { searxng: { apiBase: fake.url } } },
+    page: ({ url }) =>
+      url.includes('a.test') ? {} : { status: 'failed', failure: 'http_status', label: 'builtin:builtin_fetch' },
+  })
+  await query({})
+  fake.suffers({ kind: 'status', status: 429 })
+  await query({})
+  const text = await telemetry.metricsText()
+  expect(text).toMatch(/search_seconds_count\{provider="searxng",outcome="ok"\} 1/)
+  expect(text).toMatch(/search_seconds_count\{provider="searxng",outcome="rate_limited"\} 1/)
+  expect(text).toMatch(/search_pages_total\{outcome="read"\} 1/)
+  expect(text).toMatch(/search_pages_total\{outcome="http_status"\} 1/)
+})
