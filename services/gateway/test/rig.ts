@@ -1,0 +1,126 @@
+import type { Bus } from '@tollgate/bus'
+import { memoryBus } from '@tollgate/bus'
+import { openDb } from '@tollgate/db'
+import { openLog } from '@tollgate/telemetry'
+import { type FreshDatabase, freshDatabase } from '@tollgate/testing'
+import type { FastifyPluginAsync } from 'fastify'
+import { buildApp } from '../src/app.ts'
+import { ensureFirstKey, ensureMasterKey, masterKeyHash, migrateGateway } from '../src/auth/first-start.ts'
+import { type Identities, openIdentities } from '../src/auth/identities.ts'
+import { keyRoutes } from '../src/routes/keys.ts'
+import { type ListedModel, modelRoutes } from '../src/routes/models.ts'
+import { pricingRoutes } from '../src/routes/pricing.ts'
+import { toolRoutes } from '../src/routes/tools.ts'
+import { usageRoutes } from '../src/routes/usage.ts'
+import { userRoutes } from '../src/routes/users.ts'
+import { defaultSettings, type GatewaySettings } from '../src/settings.ts'
+import type { GatewayDb } from '../src/tables.ts'
+import { openCapabilities } from '../src/tools/capabilities.ts'
+import { type Send, sender } from './sender.ts'
+
+export interface RigOptions {
+  postgresUrl: string
+  settings?: Partial<GatewaySettings>
+  models?: ListedModel[]
+  notReady?: () => Promise<string | undefined>
+  /** Routes of the test's own, below `/api/v1`. */
+  routes?: (given: { cut: AbortSignal; identities: Identities; settings: GatewaySettings }) => FastifyPluginAsync[]
+}
+
+export interface Rig {
+  url: string
+  db: GatewayDb
+  bus: Bus
+  masterKey: string
+  firstKey: string
+  identities: Identities
+  settings: GatewaySettings
+  /** Every line logged so far, as text. */
+  logged(): string
+  lines(): Record<string, unknown>[]
+  send: Send
+  /** A key made by the operator. */
+  makeKey(wanted?: object): Promise<{ id: string; key: string }>
+  /** A second process of the same deployment. */
+  replica(): Promise<Rig>
+  drain(deadline: number): Promise<boolean>
+  close(): Promise<void>
+}
+
+/** A gateway over HTTP with a real database and the bus of a single process. */
+export async function startRig(options: RigOptions): Promise<Rig> {
+  const database = await freshDatabase(options.postgresUrl)
+  const lines: string[] = []
+  const log = openLog({ service: 'gateway', level: 'debug', write: (line) => lines.push(line) })
+  return startOn(database, memoryBus({ log }), lines, options)
+}
+
+async function startOn(
+  database: FreshDatabase,
+  bus: Bus,
+  lines: string[],
+  options: RigOptions,
+  made?: { masterKey: string; firstKey: string },
+): Promise<Rig> {
+  const log = openLog({ service: 'gateway', level: 'debug', write: (line) => lines.push(line) })
+  const opened = await openDb({ url: database.url, log, poolSize: 4 })
+  const db = await migrateGateway(opened)
+  const masterKey = (await ensureMasterKey(db)) ?? made?.masterKey ?? ''
+  const firstKey = (await ensureFirstKey(db)) ?? made?.firstKey ?? ''
+  const settings = { ...defaultSettings, ...options.settings }
+  const identities = openIdentities({ db, bus, masterKeyHash: await masterKeyHash(db, undefined), used: () => {} })
+  const capabilities = openCapabilities({ bus, settings, log })
+  const { server, drain } = await buildApp({
+    log,
+    identities,
+    version: '0.0.0-test',
+    bodyLimitBytes: settings.bodyLimitBytes,
+    notReady: options.notReady ?? (async () => undefined),
+    routes: (cut) => [
+      keyRoutes({ db, identities }),
+      userRoutes({ db, identities }),
+      modelRoutes({ listModels: () => options.models ?? [] }),
+      toolRoutes({ capabilities }),
+      pricingRoutes({ bus }),
+      usageRoutes({ bus }),
+      ...(options.routes?.({ cut, identities, settings }) ?? []),
+    ],
+  })
+  const url = await server.listen({ port: 0, host: '127.0.0.1' })
+  const send = sender(url)
+  const replicas: Rig[] = []
+
+  return {
+    url,
+    db,
+    bus,
+    masterKey,
+    firstKey,
+    identities,
+    settings,
+    logged: () => lines.join(''),
+    lines: () => lines.map((line) => JSON.parse(line)),
+    send,
+    async makeKey(wanted = {}) {
+      const { status, body } = await send<{ id: string; key: string }>('POST', '/api/v1/keys', {
+        key: masterKey,
+        body: wanted,
+      })
+      if (status !== 200) throw new Error(`no key was made: ${JSON.stringify(body)}`)
+      return body
+    },
+    async replica() {
+      const rig = await startOn(database, bus, lines, options, { masterKey, firstKey })
+      replicas.push(rig)
+      return rig
+    },
+    drain: (deadline) => drain.close(deadline),
+    async close() {
+      for (const replica of replicas) await replica.close()
+      await drain.close(Date.now() + 1_000)
+      identities.close()
+      await opened.close()
+      if (made === undefined) await database.drop()
+    },
+  }
+}
