@@ -62,14 +62,23 @@ export interface Bus {
   serve<R extends Rpc>(rpc: R, handler: Handler<R>, options?: ServeOptions): Promise<void>
 
   /** Durable: resolves once the event is stored, publishing again under the same id until then or until the deadline. */
-  record<T extends Topic>(topic: T, id: string, event: z.input<T['event']>, options: { deadline: number }): Promise<void>
+  record<T extends Topic>(
+    topic: T,
+    id: string,
+    event: z.input<T['event']>,
+    options: { deadline: number },
+  ): Promise<void>
 
   /**
    * Takes recorded events in batches, each at least once. A batch that throws is offered again one event at a time; an
    * event that fails then is offered again later (after 1 s, doubling up to 30 s), and never holds up the others.
    * An event that does not parse is logged, counted and dropped: no later try could help it.
    */
-  consume<T extends Topic>(topic: T, options: ConsumeOptions, handler: (events: z.output<T['event']>[]) => Promise<void>): Promise<void>
+  consume<T extends Topic>(
+    topic: T,
+    options: ConsumeOptions,
+    handler: (events: z.output<T['event']>[]) => Promise<void>,
+  ): Promise<void>
 
   /** Tells every listener in every process, at most once; failures are not reported. */
   announce<B extends Broadcast>(broadcast: B, event: z.input<B['event']>): void

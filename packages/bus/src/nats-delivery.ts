@@ -1,0 +1,45 @@
+import { type Msg, nanos } from 'nats'
+import type { Link } from './nats-link.ts'
+
+/** A message of a stream, handed to us until we say what became of it. */
+export interface Delivery {
+  headers: Msg['headers']
+  data: Uint8Array
+  /** How often it has been handed out, this time included. */
+  count: number
+  /** Its place in the stream. */
+  sequence: number
+  /** It is still being worked on: it must not be handed to somebody else yet. */
+  working(): void
+  ack(): void
+  /** It is to be handed out again, after a while if one is given. */
+  nak(afterMs?: number): void
+  /** It is not to be handed out again. */
+  term(): void
+}
+
+export function openDelivery(link: Link, { headers, data, reply = '' }: Msg): Delivery {
+  const { count, sequence } = numbersOf(reply)
+  const say = (word: string) => void link.publish(reply, word)
+  return {
+    headers,
+    data,
+    count,
+    sequence,
+    working: () => say('+WPI'),
+    ack: () => say('+ACK'),
+    nak: (afterMs) => say(afterMs === undefined ? '-NAK' : `-NAK ${JSON.stringify({ delay: nanos(afterMs) })}`),
+    term: () => say('+TERM'),
+  }
+}
+
+/**
+ * What JetStream says in the subject to answer on: `$JS.ACK.<stream>.<consumer>.<count>.<sequence>.…`, with a domain and
+ * an account before the stream where the server knows of domains (ADR-15).
+ */
+function numbersOf(reply: string): { count: number; sequence: number } {
+  const tokens = reply.split('.')
+  if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) throw new Error('a message is not from a stream')
+  const [count, sequence] = tokens.slice(tokens.length === 9 ? 4 : 6)
+  return { count: Number(count), sequence: Number(sequence) }
+}

@@ -1,0 +1,143 @@
+import type { Rpc } from '@tollgate/contracts'
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DiscardPolicy,
+  type JetStreamManager,
+  NatsError,
+  nanos,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from 'nats'
+import { QUEUE_LENGTH, type Timing } from './limits.ts'
+import type { Names } from './names.ts'
+import type { Link } from './nats-link.ts'
+
+const MINUTE_MS = 60_000
+const QUEUE_BYTES = 64 * 1024 * 1024
+
+/** The streams behind queued calls and recorded events, and their consumers. */
+export interface Streams {
+  /** Calls that wait: in memory, each for one worker; a call that finds it full is refused. */
+  queue(rpc: Rpc): Place
+  /** Workers that share a queue. */
+  workers(rpc: Rpc, name: string): Place
+  /** Events: in files, kept for seven days, and known again by their id for two minutes. */
+  events(subject: string): Place
+  consumer(subject: string, name: string): Place
+}
+
+/** A stream, or a stream and a consumer of it, that is made when it is not there and changed when it differs. */
+export interface Place {
+  stream: string
+  /** Resolves once it is there; asked for as often as one likes, it is looked after once a connection. */
+  ready(): Promise<void>
+  /** It seems to have gone: `ready` looks again. */
+  doubt(): void
+}
+
+interface StreamOptions {
+  link: Link
+  names: Names
+  timing: Timing
+  replicas: number
+}
+
+/** How often a queued call is handed out before nobody tries any more. */
+export const deliveriesOf = ({ idempotent }: Rpc): number => (idempotent ? 3 : 1)
+
+export function openStreams({ link, names, timing, replicas }: StreamOptions): Streams {
+  const places = new Map<string, Place>()
+
+  function place(subject: string, config: Partial<StreamConfig>, consumer?: Partial<ConsumerConfig>): Place {
+    const key = `${subject} ${consumer?.durable_name ?? ''}`
+    const known = places.get(key)
+    if (known) return known
+    const stream = names.stream(subject)
+    const wanted = { ...config, name: stream, subjects: [names.subject(subject)], num_replicas: replicas }
+    const made = openPlace(link, stream, async () => {
+      const manager = await link.connection.jetstreamManager({ checkAPI: false })
+      await ensureStream(manager, wanted)
+      if (consumer) await manager.consumers.add(stream, consumer)
+    })
+    places.set(key, made)
+    return made
+  }
+
+  const queue = {
+    storage: StorageType.Memory,
+    retention: RetentionPolicy.Workqueue,
+    discard: DiscardPolicy.New,
+    max_msgs: QUEUE_LENGTH,
+    max_bytes: QUEUE_BYTES,
+    max_age: nanos(15 * MINUTE_MS),
+    duplicate_window: nanos(2 * MINUTE_MS),
+  }
+  const events = {
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    // a full disk must refuse what is new, which its sender notices, and not forget what is old
+    discard: DiscardPolicy.New,
+    max_age: nanos(7 * 24 * 60 * MINUTE_MS),
+    duplicate_window: nanos(2 * MINUTE_MS),
+  }
+  const pulled = { ack_policy: AckPolicy.Explicit, max_waiting: 2_048 }
+  return {
+    queue: (rpc) => place(rpc.subject, queue),
+    workers: (rpc, name) =>
+      place(rpc.subject, queue, {
+        ...pulled,
+        durable_name: name,
+        ack_wait: nanos(timing.ackWaitMs),
+        max_deliver: deliveriesOf(rpc),
+        max_ack_pending: QUEUE_LENGTH,
+      }),
+    events: (subject) => place(subject, events),
+    consumer: (subject, name) =>
+      place(subject, events, {
+        ...pulled,
+        durable_name: name,
+        ack_wait: nanos(3 * timing.ackWaitMs),
+        max_deliver: -1,
+        // events that wait for their next try count here too, and must not hold up the others
+        max_ack_pending: 100_000,
+      }),
+  }
+}
+
+function openPlace(link: Link, stream: string, ensure: () => Promise<void>): Place {
+  let ensured: Promise<void> | undefined
+  let ensuredIn = 0
+  const doubt = () => {
+    ensured = undefined
+  }
+  return {
+    stream,
+    ready() {
+      if (ensuredIn !== link.generation) doubt()
+      if (!ensured) {
+        ensuredIn = link.generation
+        ensured = ensure()
+        ensured.catch(doubt)
+      }
+      return ensured
+    },
+    doubt,
+  }
+}
+
+/** JetStream's number for a name that is taken by a stream with other settings. */
+const NAME_IN_USE = 10058
+
+async function ensureStream(
+  manager: JetStreamManager,
+  wanted: Partial<StreamConfig> & { name: string },
+): Promise<void> {
+  try {
+    await manager.streams.add(wanted)
+  } catch (error) {
+    if (!(error instanceof NatsError) || error.api_error?.err_code !== NAME_IN_USE) throw error
+    await manager.streams.update(wanted.name, wanted)
+  }
+}
