@@ -16,6 +16,7 @@ import {
 } from '@tollgate/contracts'
 import { type Log, openLog } from '@tollgate/telemetry'
 import type { z } from 'zod'
+import type { InLoopSearch } from '../src/tools/capabilities.ts'
 
 type In<R extends { input: z.ZodType }> = z.output<R['input']>
 type Out<R extends { output: z.ZodType }> = z.input<R['output']>
@@ -47,10 +48,32 @@ export interface Brokers {
   describeFails: Fault | undefined
 }
 
-export const exaInstance = { kind: 'instance', label: 'exa:main', instance: 'main', provider: 'exa' } as const
-export const legacySearch = { kind: 'legacy', label: 'otari:web_search', instance: null, provider: 'searxng' } as const
+export const exaInstance: InLoopSearch = {
+  kind: 'instance',
+  label: 'exa:main',
+  instance: 'main',
+  provider: 'exa',
+  options: [{ name: 'category', type: 'string', description: 'kind of page' }],
+}
+export const legacySearch: InLoopSearch = {
+  kind: 'legacy',
+  label: 'otari:web_search',
+  instance: null,
+  provider: 'searxng',
+  options: [],
+}
 
 export const hit = (n: number) => ({ title: `Title ${n}`, url: `https://site.test/${n}`, text: `Text ${n}` })
+
+const exaEntry = {
+  id: 'exa',
+  requiresApiKey: true,
+  requiresApiBase: false,
+  docUrl: 'https://exa.test/docs',
+  queryInUrl: false,
+  keyInUrl: false,
+  options: [...exaInstance.options],
+}
 
 /** The services as they are when all is well, on a memory bus. */
 export async function openBrokers(): Promise<Brokers> {
@@ -82,7 +105,7 @@ export async function openBrokers(): Promise<Brokers> {
   await bus.serve(searchDescribe, async () => {
     asked.describes += 1
     if (brokers.describeFails) throw brokers.describeFails
-    return { instances: [], inLoop: brokers.inLoop }
+    return { instances: [], providers: [exaEntry], inLoop: brokers.inLoop }
   })
   await bus.serve(sandboxDescribe, async () => ({ available: brokers.sandbox, provider: 'protocol' }))
   await bus.serve(searchQuery, async (input, { signal }) => {

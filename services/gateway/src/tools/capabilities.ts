@@ -1,5 +1,12 @@
 import type { Bus } from '@tollgate/bus'
-import { changedSettings, Fault, sandboxDescribe, searchDescribe } from '@tollgate/contracts'
+import {
+  changedSettings,
+  Fault,
+  type SearchOption,
+  type SearchProviderEntry,
+  sandboxDescribe,
+  searchDescribe,
+} from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { GatewaySettings } from '../settings.ts'
 
@@ -24,6 +31,8 @@ export interface InLoopSearch {
   /** Null: the legacy settings. */
   instance: string | null
   provider: string
+  /** What a declaration may set of the provider's own (S-35). */
+  options: readonly SearchOption[]
 }
 
 /** Asks the brokers what they have, and remembers it for at most 15 s. A broker that is down takes its tool with it, no more. */
@@ -38,7 +47,7 @@ export function openCapabilities({ bus, settings, log }: { bus: Bus; settings: G
   return async (): Promise<Capabilities> => {
     const [searching, running] = await Promise.all([search.read(), sandbox.read()])
     return {
-      search: searching?.inLoop ?? null,
+      search: searching?.inLoop ? withOptions(searching.inLoop, searching.providers) : null,
       fetch: settings.webFetchEnabled,
       sandbox: running?.available ?? false,
       intercept: settings.webSearchIntercept,
@@ -46,6 +55,11 @@ export function openCapabilities({ bus, settings, log }: { bus: Bus; settings: G
     }
   }
 }
+
+const withOptions = (inLoop: Omit<InLoopSearch, 'options'>, providers: SearchProviderEntry[]): InLoopSearch => ({
+  ...inLoop,
+  options: providers.find(({ id }) => id === inLoop.provider)?.options ?? [],
+})
 
 /** One answer kept for a while; those who ask meanwhile share it. */
 function remembered<T>(ask: () => Promise<T>, broker: string, log: Log) {

@@ -25,7 +25,7 @@ export interface Tool {
   /** Why a request that declares it is refused where it is not available. */
   unavailable: string
   /** Reads a declaration of its own type, or a provider's keyword it stands in for; throws `invalid_request`. */
-  read(declaration: Declaration): ToolOptions
+  read(declaration: Declaration, capabilities: Capabilities): ToolOptions
   /** Rows that would price a call, first match wins (P-06, P-16). */
   priceKeys(capabilities: Capabilities): PriceKey[]
   /** The arguments as they may be shown to anyone: no query string of a fetched address, say (F-33). */

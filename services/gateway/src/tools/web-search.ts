@@ -1,16 +1,18 @@
 import {
+  checkSearchOptions,
   Fault,
   instanceLabel,
   instancePriceKeys,
   otariPriceKeys,
   type PriceKey,
   type SearchHit,
+  type SearchOption,
   searchQuery,
   toolError,
 } from '@tollgate/contracts'
 import type { ShownFailure, ToolOutcome } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
-import type { InLoopSearch } from './capabilities.ts'
+import type { Capabilities, InLoopSearch } from './capabilities.ts'
 import { readHint, readMaxResults, readMaxUses } from './declared-members.ts'
 import { readDomains } from './domains.ts'
 import { renderHits } from './search-results.ts'
@@ -59,7 +61,7 @@ function shownFailure(input: JsonObject, failure: ShownFailure): ToolOutcome['sh
   return { kind: 'web_search', query: queryOf(input), sources: [], failure }
 }
 
-function read(declaration: Declaration): ToolOptions {
+function read(declaration: Declaration, { search }: Capabilities): ToolOptions {
   const { entry } = declaration
   const own = entry.type === 'otari_web_search'
   if (own && Object.keys(entry).some((member) => !MEMBERS.has(member))) {
@@ -70,14 +72,21 @@ function read(declaration: Declaration): ToolOptions {
     maxResults: readMaxResults(entry, 'web_search'),
     domains: readDomains(entry),
     hint: own ? readHint(entry, 'web_search') : undefined,
-    providerOptions: own ? readProviderOptions(entry) : {},
+    providerOptions: own ? readProviderOptions(entry, search?.options ?? []) : {},
   }
 }
 
-function readProviderOptions({ provider_options: value }: JsonObject): JsonObject {
+/** S-35: what the provider does not take is refused before any model is called; of the options it takes, any reaches it. */
+function readProviderOptions({ provider_options: value }: JsonObject, known: readonly SearchOption[]): JsonObject {
   if (value === undefined || value === null) return {}
-  if (typeof value === 'object' && !Array.isArray(value)) return value
-  throw new Fault('invalid_request', 'otari_web_search provider_options must be an object')
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    throw new Fault('invalid_request', 'otari_web_search provider_options must be an object')
+  }
+  const { accepted, problems } = checkSearchOptions(known, value)
+  const [problem] = problems
+  if (problem === undefined) return accepted
+  const name = JSON.stringify(problem.name.slice(0, 64))
+  throw new Fault('invalid_request', `otari_web_search provider_options: ${name} ${problem.why}`)
 }
 
 /** Calls served by what the deployment searches with have its rows; any other label is priced under `otari:` alone (P-07). */

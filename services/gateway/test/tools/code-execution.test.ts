@@ -2,14 +2,16 @@ import { Fault } from '@tollgate/contracts'
 import { describe, expect, test } from 'vitest'
 import { countWebCalls } from '../../src/loop/limits.ts'
 import { defaultSettings } from '../../src/settings.ts'
+import type { Capabilities } from '../../src/tools/capabilities.ts'
 import { codeExecution } from '../../src/tools/code-execution.ts'
 import { type CallContext, noOptions } from '../../src/tools/tool.ts'
 import { type Brokers, openBrokers, tenancy } from '../brokers.ts'
 
 const context = (): CallContext => ({ tenancy, signal: new AbortController().signal, deadline: Date.now() + 10_000 })
 
+const capabilities: Capabilities = { search: null, fetch: false, sandbox: true, intercept: false, executor: 'auto' }
+
 function open(brokers: Brokers) {
-  const capabilities = { search: null, fetch: false, sandbox: true, intercept: false, executor: 'auto' } as const
   const use = { bus: brokers.bus, settings: defaultSettings, capabilities, webCalls: countWebCalls(defaultSettings) }
   return codeExecution.open(noOptions, use, context())
 }
@@ -18,7 +20,7 @@ const run = async (brokers: Brokers, code: unknown = 'print(1)') =>
 
 test('T-24 a declaration may say a hint and anything else', () => {
   const entry = { type: 'otari_code_execution', purpose_hint: 'charts', container: 'auto', unknown: { a: 1 } }
-  expect(codeExecution.read({ entry, spelled: entry })).toMatchObject({ hint: 'charts' })
+  expect(codeExecution.read({ entry, spelled: entry }, capabilities)).toMatchObject({ hint: 'charts' })
 })
 
 describe('the session', () => {

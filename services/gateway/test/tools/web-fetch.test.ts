@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/conversation/turn.ts'
 import { countWebCalls } from '../../src/loop/limits.ts'
 import { defaultSettings } from '../../src/settings.ts'
+import type { Capabilities } from '../../src/tools/capabilities.ts'
 import { spellNumbers } from '../../src/tools/declared-members.ts'
 import { type CallContext, noOptions, type ToolOptions } from '../../src/tools/tool.ts'
 import { webFetch } from '../../src/tools/web-fetch.ts'
@@ -10,16 +11,17 @@ import { type Brokers, openBrokers, tenancy } from '../brokers.ts'
 
 const context = (): CallContext => ({ tenancy, signal: new AbortController().signal, deadline: Date.now() + 10_000 })
 
+const capabilities: Capabilities = { search: null, fetch: true, sandbox: false, intercept: false, executor: 'auto' }
+
 async function openFetch(brokers: Brokers, options: Partial<ToolOptions> = {}, webSearchMaxCalls = 10) {
   const settings = { ...defaultSettings, webFetchEnabled: true, webSearchMaxCalls }
-  const capabilities = { search: null, fetch: true, sandbox: false, intercept: false, executor: 'auto' } as const
   const use = { bus: brokers.bus, settings, capabilities, webCalls: countWebCalls(settings) }
   const tool = await webFetch.open({ ...noOptions, ...options }, use, context())
   return (input: JsonObject) => tool.run(input, context())
 }
 
 const read = (json: string) =>
-  webFetch.read({ entry: JSON.parse(json), spelled: spellNumbers(json) as Record<string, string> })
+  webFetch.read({ entry: JSON.parse(json), spelled: spellNumbers(json) as Record<string, string> }, capabilities)
 
 test('T-23 of our own type a declaration holds the type alone; F-09 a claimed one brings its limits', () => {
   expect(() => read('{"type":"otari_web_fetch"}')).not.toThrow()

@@ -2,6 +2,7 @@ import { TOOL_RESULT_BYTES } from '@tollgate/contracts'
 import { describe, expect, test } from 'vitest'
 import { countWebCalls } from '../../src/loop/limits.ts'
 import { defaultSettings, type GatewaySettings } from '../../src/settings.ts'
+import type { Capabilities } from '../../src/tools/capabilities.ts'
 import { spellNumbers } from '../../src/tools/declared-members.ts'
 import { type CallContext, noOptions, type ToolOptions } from '../../src/tools/tool.ts'
 import { webSearch } from '../../src/tools/web-search.ts'
@@ -9,28 +10,35 @@ import { type Brokers, exaInstance, hit, legacySearch, openBrokers, tenancy } fr
 
 const context = (): CallContext => ({ tenancy, signal: new AbortController().signal, deadline: Date.now() + 10_000 })
 
+const capabilities: Capabilities = {
+  search: exaInstance,
+  fetch: true,
+  sandbox: true,
+  intercept: false,
+  executor: 'auto',
+}
+
 async function openSearch(
   brokers: Brokers,
   options: Partial<ToolOptions> = {},
   changed: Partial<GatewaySettings> = {},
 ) {
   const settings = { ...defaultSettings, ...changed }
-  const capabilities = { search: exaInstance, fetch: true, sandbox: true, intercept: false, executor: 'auto' } as const
   const use = { bus: brokers.bus, settings, capabilities, webCalls: countWebCalls(settings) }
   const tool = await webSearch.open({ ...noOptions, ...options }, use, context())
   return (query: unknown) => tool.run({ query: query as string }, context())
 }
 
 const read = (json: string) =>
-  webSearch.read({ entry: JSON.parse(json), spelled: spellNumbers(json) as Record<string, string> })
+  webSearch.read({ entry: JSON.parse(json), spelled: spellNumbers(json) as Record<string, string> }, capabilities)
 
 describe('a declaration', () => {
   test.each(['max_uses', 'max_results', 'allowed_domains', 'blocked_domains', 'purpose_hint', 'provider_options'])(
     'T-22 takes the member %s, and none that it does not know',
     (member) => {
-      const value = { max_uses: 1, max_results: 3, purpose_hint: 'news', provider_options: { a: 1 } }[member] ?? [
-        'x.test',
-      ]
+      const value = { max_uses: 1, max_results: 3, purpose_hint: 'news', provider_options: { category: 'news' } }[
+        member
+      ] ?? ['x.test']
       expect(() => read(JSON.stringify({ type: 'otari_web_search', [member]: value }))).not.toThrow()
       expect(() => read(JSON.stringify({ type: 'otari_web_search', [member]: value, foo: 1 }))).toThrow(
         'otari_web_search declarations contain an unsupported field',
@@ -98,6 +106,14 @@ describe('a declaration', () => {
       }),
     )
     expect(domains.allowedDomains?.slice(-3)).toEqual(['x.y', 'docs.example', 'xn--bcher-kva.example'])
+  })
+
+  test.each([
+    [{ unknown: 1 }, '"unknown" is not an option of this provider'],
+    [{ category: 7 }, '"category" must be a text of 1 to 200 characters'],
+    [[], 'must be an object'],
+  ])('S-35 refuses the provider options %j before anything runs', (provider_options, why) => {
+    expect(() => read(JSON.stringify({ type: 'otari_web_search', provider_options }))).toThrow(why)
   })
 
   test('T-30 takes a hint of 2048 characters and no more', () => {

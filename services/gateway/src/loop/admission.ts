@@ -1,0 +1,100 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Bus } from '@tollgate/bus'
+import type { PriceKey, Tenancy } from '@tollgate/contracts'
+import type { Log } from '@tollgate/telemetry'
+import type { Turn } from '../conversation/turn.ts'
+import type { ModelProvider } from '../models/provider.ts'
+import type { GatewaySettings } from '../settings.ts'
+import type { Capabilities } from '../tools/capabilities.ts'
+import { readExecutors } from './executors.ts'
+import { targetOf } from './keywords.ts'
+import type { MixedTurns } from './mixed-turns.ts'
+import { mayRunHere, type Plan, plan } from './plan.ts'
+import { reserve, type Tally } from './tally.ts'
+import { meterUsage, tokensOf, type UsageMeter } from './usage.ts'
+
+/** What the loop needs of the gateway, whichever request it serves. */
+export interface LoopNeeds {
+  bus: Bus
+  log: Log
+  settings: GatewaySettings
+  capabilities(): Promise<Capabilities>
+  mixedTurns: MixedTurns
+}
+
+/** A model that may answer: an instance, and its own name for the model. */
+export interface Candidate {
+  provider: ModelProvider
+  model: string
+}
+
+export interface TurnRequest {
+  turn: Turn
+  bodyText: string
+  headers: IncomingHttpHeaders
+  /** In the order they are tried. */
+  candidates: readonly Candidate[]
+  tenancy: Tenancy
+  budgetExempt: boolean
+  /** The path of the API that was called, as it stands in usage rows. */
+  endpoint: string
+  /** Fires when the client left, when time is up and when the process must end. */
+  signal: AbortSignal
+  deadline: number
+}
+
+export interface Attempt extends Candidate {
+  plan: Plan
+}
+
+/** A request that may be served: planned for every candidate, and with money set aside. */
+export interface Admission {
+  attempts: readonly [Attempt, ...Attempt[]]
+  capabilities: Capabilities
+  usage: UsageMeter
+  tally: Tally
+}
+
+const runsNothing: Capabilities = { search: null, fetch: false, sandbox: false, intercept: false, executor: 'auto' }
+
+/**
+ * Everything that can refuse a request before a model is called (T-32): what it declares, then prices and budgets
+ * (R-65). After this, something is owed an ending: see `Tally`.
+ */
+export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Admission> {
+  const { bus, log, settings } = needs
+  const { bodyText, tenancy, candidates, deadline, signal } = request
+  const executors = readExecutors(request.headers)
+  const capabilities = mayRunHere(request.turn) ? await needs.capabilities() : runsNothing
+  const turn = { ...request.turn, messages: needs.mixedTurns.restore(tenancy, request.turn.messages) }
+  const attempts = candidates.map(({ provider, model }) => {
+    const target = targetOf(provider, model)
+    return { provider, model, plan: plan({ turn, bodyText, settings, capabilities, executors, target }) }
+  })
+  const [first, ...others] = attempts
+  if (first === undefined) throw new Error('a request was admitted without a model to answer it')
+
+  const usage = meterUsage(settings.streamMissingUsagePolicy)
+  const tally = await reserve(
+    { bus, log, tenancy, usage },
+    {
+      endpoint: request.endpoint,
+      model: { name: first.model, provider: first.provider.name },
+      tools: pricedTools(attempts, capabilities),
+      estimate: {
+        inputTokens: tokensOf(turn.bodyCharacters),
+        outputTokens: turn.maxOutputTokens ?? settings.budgetEstimateDefaultOutputTokens,
+      },
+      budgetExempt: request.budgetExempt,
+      deadline,
+      signal,
+    },
+  )
+  return { attempts: [first, ...others], capabilities, usage, tally }
+}
+
+/** Every tool any attempt may run, in declaration order, so that the first without a price is the one named (P-19). */
+function pricedTools(attempts: Attempt[], capabilities: Capabilities): { tool: string; keys: PriceKey[] }[] {
+  const tools = attempts.flatMap(({ plan: { owned } }) => Array.from(owned.values(), ({ tool }) => tool))
+  return [...new Set(tools)].map((tool) => ({ tool: tool.name, keys: tool.priceKeys(capabilities) }))
+}

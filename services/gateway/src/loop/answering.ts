@@ -1,0 +1,60 @@
+import { Fault } from '@tollgate/contracts'
+import type { AnswerEvent } from '../conversation/events.ts'
+import type { CallContext } from '../tools/tool.ts'
+import type { Admission, LoopNeeds, TurnRequest } from './admission.ts'
+import { attempts } from './attempts.ts'
+import { countWebCalls } from './limits.ts'
+import { rounds } from './rounds.ts'
+import type { Ending } from './tally.ts'
+import { openToolbox } from './toolbox.ts'
+
+/**
+ * One answer as one stream of events, from the first candidate that gives it. Once begun it settles the request on every
+ * way out: before its last event, when it fails, and when whoever iterates leaves early (BR-149).
+ */
+export async function* answering(
+  { bus, log, settings, mixedTurns }: LoopNeeds,
+  { tenancy, signal, deadline }: TurnRequest,
+  { attempts: candidates, capabilities, usage, tally }: Admission,
+): AsyncGenerator<AnswerEvent> {
+  const webCalls = countWebCalls(settings)
+  const toolbox = openToolbox({ bus, settings, capabilities, webCalls }, tally, log)
+  try {
+    const events = attempts(
+      candidates,
+      async function* ({ provider, model, plan }, attempt) {
+        const at: CallContext = { tenancy: { ...tenancy, attempt }, signal, deadline }
+        tally.attempt(attempt, { name: model, provider: provider.name })
+        webCalls.serve(plan, capabilities)
+        await toolbox.open(plan.owned.values(), at)
+        yield* rounds({ provider, model, plan, toolbox, usage, mixedTurns, at })
+      },
+      tally.absorbed,
+    )
+    for await (const event of events) {
+      if (event.type === 'finish') await tally.settle({ status: 'success' })
+      yield event
+    }
+  } catch (thrown) {
+    const fault = faultOf(thrown, signal)
+    await tally.settle(endingOf(fault)).catch(unsettled)
+    throw fault
+  } finally {
+    await tally.settle({ status: 'cancelled', error: 'cancelled' }).catch(unsettled)
+    toolbox.close()
+  }
+
+  /** The hold stays, and with it what the tools cost: the sweep settles it. */
+  function unsettled(thrown: unknown): void {
+    log.error({ request: tenancy.request, err: thrown }, 'a request could not be settled')
+  }
+}
+
+/** What ended the request: when its signal fired, everything thrown after that only follows from it. */
+export const faultOf = (thrown: unknown, signal: AbortSignal): Fault =>
+  signal.aborted && signal.reason instanceof Fault ? signal.reason : Fault.from(thrown)
+
+export const endingOf = ({ failure }: Fault): Ending => ({
+  status: failure === 'cancelled' ? 'cancelled' : 'error',
+  error: failure,
+})

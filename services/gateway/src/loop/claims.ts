@@ -1,0 +1,56 @@
+import { Fault } from '@tollgate/contracts'
+import type { Dialect } from '../conversation/turn.ts'
+import type { Capabilities } from '../tools/capabilities.ts'
+import { type ContainerWish, namesOurs } from '../tools/container.ts'
+import type { Tool } from '../tools/tool.ts'
+import type { ExecutorChoice } from './executors.ts'
+import { runsNatively, type Target } from './keywords.ts'
+
+export interface Claim {
+  keyword: string
+  tool: Tool
+  dialect: Dialect
+  target: Target
+  executors: ExecutorChoice
+  capabilities: Capabilities
+  container: ContainerWish
+}
+
+/** Whether a provider's keyword runs here on this attempt; false leaves it to the provider (T-15..T-18). */
+export function claims(claim: Claim): boolean {
+  switch (claim.tool.name) {
+    case 'web_search':
+      return claimsSearch(claim)
+    case 'web_fetch':
+      return claim.capabilities.fetch && chosen(claim, claim.executors.web_fetch ?? 'provider')
+    default:
+      return claimsCode(claim)
+  }
+}
+
+/** Interception outranks the header, and both need a search of the deployment's own (S-02, S-10, S-11). */
+function claimsSearch(claim: Claim): boolean {
+  const { capabilities, executors } = claim
+  if (capabilities.search === null) return false
+  if (!capabilities.intercept) return chosen(claim, executors.web_search ?? 'provider')
+  if (executors.web_search !== 'provider') return true
+  throw new Fault(
+    'forbidden',
+    'this deployment runs every web search on its own backend; the Otari-Web-Search header cannot hand it to the provider',
+  )
+}
+
+/** The header beats the deployment's default; naming a sandbox of ours says where the code runs (C-24). */
+function claimsCode(claim: Claim): boolean {
+  const { capabilities, executors, container } = claim
+  const executor = executors.code_execution ?? capabilities.executor
+  if (capabilities.sandbox) return (executor === 'auto' && namesOurs(container)) || chosen(claim, executor)
+  if (executor !== 'otari') return false
+  throw new Fault(
+    'invalid_request',
+    'code execution was asked to run on this gateway but no sandbox is configured. Set OTARI_SANDBOX_URL on the gateway, or let the provider run it.',
+  )
+}
+
+const chosen = ({ keyword, dialect, target }: Claim, executor: 'auto' | 'otari' | 'provider'): boolean =>
+  executor === 'otari' || (executor === 'auto' && !runsNatively(keyword, dialect, target))

@@ -1,0 +1,72 @@
+import type { Dialect, Wire } from '../conversation/turn.ts'
+import { codeExecution } from '../tools/code-execution.ts'
+import type { Tool } from '../tools/tool.ts'
+import { webFetch } from '../tools/web-fetch.ts'
+import { webSearch } from '../tools/web-search.ts'
+
+/** Provider keywords a tool of ours can stand in for (T-31). Any other type is the provider's alone. */
+const keywords: { pattern: RegExp; tool: Tool }[] = [
+  { pattern: /^web_search(_\d{8})?$/, tool: webSearch },
+  { pattern: /^web_search_preview(_\d{4}_\d{2}_\d{2})?$/, tool: webSearch },
+  { pattern: /^web_fetch_\d{8}$/, tool: webFetch },
+  { pattern: /^code_execution(_\d{8})?$/, tool: codeExecution },
+  { pattern: /^code_interpreter$/, tool: codeExecution },
+]
+
+export const toolForKeyword = (type: string): Tool | undefined =>
+  keywords.find(({ pattern }) => pattern.test(type))?.tool
+
+/** Whose model it is, as far as its own tools differ. Claude on another cloud is not `anthropic` (X-15). */
+export type Vendor = 'anthropic' | 'openai' | 'deepseek' | 'gemini' | 'other'
+
+/** Where one attempt goes. */
+export interface Target {
+  vendor: Vendor
+  model: string
+  /** The client dialect its wire is; undefined when it speaks none of them. */
+  dialect: Dialect | undefined
+}
+
+const dialectOfWire: Record<Wire, Dialect | undefined> = {
+  'openai-chat': 'chat',
+  anthropic: 'messages',
+  demo: undefined,
+}
+const namedVendors: ReadonlySet<string> = new Set<Vendor>(['anthropic', 'openai', 'deepseek', 'gemini'])
+
+/** An instance is its vendor's own when it bears the vendor's name; another name on a vendor's wire is somebody else's. */
+export const targetOf = ({ name, wire }: { name: string; wire: Wire }, model: string): Target => ({
+  vendor: namedVendors.has(name) ? (name as Vendor) : 'other',
+  model,
+  dialect: dialectOfWire[wire],
+})
+
+interface NativePair {
+  keyword: RegExp
+  dialect: Dialect
+  vendor: Vendor
+  model?: RegExp
+}
+
+/** The only pairs a provider runs by itself (S-05, F-03, X-15, X-19). */
+const nativePairs: NativePair[] = [
+  { keyword: /^web_search_\d{8}$/, dialect: 'messages', vendor: 'anthropic' },
+  { keyword: /^web_search_\d{8}$/, dialect: 'messages', vendor: 'deepseek' },
+  { keyword: /^web_search(_preview(_\d{4}_\d{2}_\d{2})?)?$/, dialect: 'responses', vendor: 'openai' },
+  { keyword: /^web_search$/, dialect: 'responses', vendor: 'deepseek', model: /^deepseek-v4-pro$/ },
+  { keyword: /^web_fetch_\d{8}$/, dialect: 'messages', vendor: 'anthropic' },
+  { keyword: /^code_execution_\d{8}$/, dialect: 'messages', vendor: 'anthropic' },
+  { keyword: /^code_interpreter$/, dialect: 'responses', vendor: 'openai' },
+  { keyword: /^code_execution$/, dialect: 'chat', vendor: 'gemini' },
+  { keyword: /^code_execution(_\d{8})?$/, dialect: 'messages', vendor: 'gemini' },
+]
+
+/** Whether the target's model runs the keyword itself in the dialect the client speaks. */
+export const runsNatively = (keyword: string, dialect: Dialect, target: Target): boolean =>
+  nativePairs.some(
+    (pair) =>
+      pair.keyword.test(keyword) &&
+      pair.dialect === dialect &&
+      pair.vendor === target.vendor &&
+      (pair.model === undefined || pair.model.test(target.model)),
+  )

@@ -1,0 +1,46 @@
+import type { Message, ModelRequest, ToolChoice, ToolEntry, Wire } from '../conversation/turn.ts'
+import { systemMessage } from './hints.ts'
+import type { Plan } from './plan.ts'
+
+type Offer = Pick<ModelRequest, 'messages' | 'tools' | 'toolChoice' | 'parallelToolCalls'>
+
+const LAST_ROUND = 'No more tool calls are available. Answer now from the results you already have.'
+
+/** Wires that refuse a transcript with tool calls in it unless tools are declared beside it (L-08). */
+const needsTools: ReadonlySet<Wire> = new Set<Wire>(['anthropic'])
+
+/** What a round offers: a forced choice holds for the first one only, or no answer could ever come (T-28). */
+export function offer(plan: Plan, messages: Message[], round: number): Offer {
+  const forced = round > 1 && plan.toolChoice !== undefined && plan.toolChoice.type !== 'none'
+  return {
+    messages,
+    tools: plan.tools,
+    toolChoice: forced ? { type: 'auto' } : plan.toolChoice,
+    parallelToolCalls: plan.turn.parallelToolCalls,
+  }
+}
+
+/** What the last round offers: nothing of ours, and the word that an answer is wanted now (L-06, L-08). */
+export function lastOffer(plan: Plan, messages: Message[], round: number, wire: Wire): Offer {
+  if (plan.owned.size === 0) return offer(plan, messages, round)
+  const theirs = plan.tools.filter((entry) => !isOwned(plan, entry))
+  const asked = [...messages, systemMessage(LAST_ROUND)]
+  if (theirs.length > 0) {
+    return { ...offer(plan, asked, round), tools: theirs, toolChoice: choiceAmong(theirs, plan, round) }
+  }
+  const bare = { messages: asked, parallelToolCalls: undefined }
+  return needsTools.has(wire) && messages.some(holdsToolUse)
+    ? { ...bare, tools: plan.tools, toolChoice: { type: 'none' } }
+    : { ...bare, tools: [], toolChoice: undefined }
+}
+
+/** A choice that names what is no longer offered would be refused upstream. */
+function choiceAmong(theirs: ToolEntry[], plan: Plan, round: number): ToolChoice | undefined {
+  const choice = offer(plan, [], round).toolChoice
+  if (choice?.type !== 'function') return choice
+  return theirs.some((entry) => entry.kind === 'function' && entry.name === choice.name) ? choice : { type: 'auto' }
+}
+
+const isOwned = (plan: Plan, entry: ToolEntry): boolean => entry.kind === 'function' && plan.owned.has(entry.name)
+
+const holdsToolUse = ({ parts }: Message): boolean => parts.some(({ type }) => type === 'call' || type === 'result')

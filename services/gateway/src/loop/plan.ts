@@ -1,0 +1,190 @@
+import { Fault } from '@tollgate/contracts'
+import type { Message, ToolChoice, ToolEntry, Turn } from '../conversation/turn.ts'
+import type { GatewaySettings } from '../settings.ts'
+import type { Capabilities } from '../tools/capabilities.ts'
+import { codeExecution } from '../tools/code-execution.ts'
+import { type ContainerWish, refuseKeptContainer, refuseOurContainer } from '../tools/container.ts'
+import { narrowDomains } from '../tools/domains.ts'
+import { toolOfType } from '../tools/registry.ts'
+import type { Tool, ToolOptions } from '../tools/tool.ts'
+import { webFetch } from '../tools/web-fetch.ts'
+import { webSearch } from '../tools/web-search.ts'
+import { claims } from './claims.ts'
+import { containerOf, declarationOf } from './declarations.ts'
+import type { ExecutorChoice } from './executors.ts'
+import { functionForm } from './function-form.ts'
+import { hintBlock, withHints } from './hints.ts'
+import { type Target, toolForKeyword } from './keywords.ts'
+
+export interface PlanInput {
+  turn: Turn
+  /** The body as it came: numbers are judged by their spelling (S-19). */
+  bodyText: string
+  settings: GatewaySettings
+  capabilities: Capabilities
+  executors: ExecutorChoice
+  target: Target
+}
+
+export interface OwnedTool {
+  tool: Tool
+  options: ToolOptions
+}
+
+/** What one attempt sends, and which calls of its model stay here. */
+export interface Plan {
+  /** Tools that run here, by the name the model calls them. */
+  owned: ReadonlyMap<string, OwnedTool>
+  turn: Turn
+  messages: Message[]
+  /** What the model is offered: declarations of ours as functions, everything else as it came, in the client's order. */
+  tools: ToolEntry[]
+  toolChoice: ToolChoice | undefined
+}
+
+/** What becomes of an entry of `tools` on this attempt. */
+export type Verdict = { action: 'run'; tool: Tool } | { action: 'forward' }
+
+/** True when the request declares anything this gateway might run; the others never touch the tool path (T-33). */
+export const mayRunHere = (turn: Turn): boolean =>
+  turn.tools.some((entry) => entry.kind === 'typed' && toolNamed(entry.type) !== undefined)
+
+/**
+ * Decides for one attempt who runs each declared tool, and what is sent for it. Pure: it throws the refusal that the
+ * request alone earns (T-32), and asks nobody.
+ */
+export function plan(input: PlanInput): Plan {
+  const { turn, settings } = input
+  const container = containerOf(turn)
+  const verdicts = turn.tools.map((entry) => judge(entry, container, input))
+  refuseClashes(turn, verdicts)
+  const owned = readOwned(input, verdicts)
+  const codeRunsHere = owned.has(codeExecution.name)
+  if (codeRunsHere) refuseKeptContainer(container)
+  else if (forwardsCode(turn, verdicts)) refuseOurContainer(container)
+  refuseUncarried(input, verdicts)
+
+  const place = turn.dialect === 'chat' ? 'append' : 'prepend'
+  return {
+    owned,
+    turn: codeRunsHere ? withoutContainer(turn) : turn,
+    messages:
+      owned.size > 0
+        ? withHints(turn.messages, hintBlock(owned.values(), settings, turn.toolsHeader), place)
+        : turn.messages,
+    tools: offered(turn, verdicts),
+    toolChoice: retarget(turn, verdicts),
+  }
+}
+
+/** An `otari_*` type always runs here (T-14), a function never does (T-19), a provider's keyword as it is claimed. */
+export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInput): Verdict {
+  if (entry.kind === 'function') return { action: 'forward' }
+  const { capabilities, executors, target, turn } = input
+  const own = toolOfType(entry.type)
+  if (own !== undefined) {
+    if (!own.available(capabilities)) throw new Fault('invalid_request', own.unavailable)
+    return { action: 'run', tool: own }
+  }
+  const tool = toolForKeyword(entry.type)
+  if (tool === undefined) return { action: 'forward' }
+  const claimed = claims({
+    keyword: entry.type,
+    tool,
+    dialect: turn.dialect,
+    target,
+    executors,
+    capabilities,
+    container,
+  })
+  return claimed ? { action: 'run', tool } : { action: 'forward' }
+}
+
+const toolNamed = (type: string): Tool | undefined => toolOfType(type) ?? toolForKeyword(type)
+
+const isWeb = (tool: Tool): boolean => tool === webSearch || tool === webFetch
+
+function refuseClashes(turn: Turn, verdicts: Verdict[]): void {
+  const running = verdicts.flatMap((verdict) => (verdict.action === 'run' ? [verdict.tool] : []))
+  if (running.some((tool, at) => isWeb(tool) && running.indexOf(tool) < at)) {
+    throw new Fault('invalid_request', 'A managed web tool may be declared at most once')
+  }
+  const names = new Set(turn.tools.flatMap((entry) => (entry.kind === 'function' ? [entry.name] : [])))
+  if (running.some(isWeb) && (names.has(webSearch.name) || names.has(webFetch.name))) {
+    throw new Fault('invalid_request', 'A caller-defined function uses a reserved managed web-tool name')
+  }
+  if (running.includes(codeExecution)) {
+    if (names.has(codeExecution.name)) {
+      throw new Fault(
+        'invalid_request',
+        'A caller-defined function uses the name of a tool this request runs: code_execution',
+      )
+    }
+    if (forwardsCode(turn, verdicts)) {
+      throw new Fault(
+        'invalid_request',
+        'otari_code_execution cannot be combined with a provider-native code-execution tool (code_execution, code_interpreter, code_execution_<date>) in the same request; pick one.',
+      )
+    }
+  }
+}
+
+const forwardsCode = (turn: Turn, verdicts: Verdict[]): boolean =>
+  turn.tools.some(
+    (entry, at) =>
+      entry.kind === 'typed' && verdicts[at]?.action === 'forward' && toolForKeyword(entry.type) === codeExecution,
+  )
+
+/** Each tool once, with what its declarations ask; domain lists of a search hold for fetched pages too (W-36). */
+function readOwned({ turn, bodyText, capabilities }: PlanInput, verdicts: Verdict[]): Map<string, OwnedTool> {
+  const owned = new Map<string, OwnedTool>()
+  turn.tools.forEach((entry, at) => {
+    const verdict = verdicts[at]
+    if (verdict?.action !== 'run') return
+    const { tool } = verdict
+    const options = tool.read(declarationOf(entry.raw, at, bodyText), capabilities)
+    const before = owned.get(tool.name)?.options
+    owned.set(tool.name, { tool, options: before ? { ...options, hint: before.hint ?? options.hint } : options })
+  })
+  const search = owned.get(webSearch.name)
+  const fetch = owned.get(webFetch.name)
+  if (search && fetch) {
+    const domains = narrowDomains(fetch.options.domains, search.options.domains)
+    owned.set(webFetch.name, { ...fetch, options: { ...fetch.options, domains } })
+  }
+  return owned
+}
+
+/** A provider's own tool has no form on another provider's wire, and is refused by name rather than dropped. */
+function refuseUncarried({ turn, target }: PlanInput, verdicts: Verdict[]): void {
+  if (target.dialect === turn.dialect) return
+  turn.tools.forEach((entry, at) => {
+    if (entry.kind === 'function' || verdicts[at]?.action === 'run') return
+    throw new Fault('invalid_request', `The tool type '${entry.type}' cannot be sent to the provider of this model`)
+  })
+}
+
+function offered(turn: Turn, verdicts: Verdict[]): ToolEntry[] {
+  const placed = new Set<Tool>()
+  return turn.tools.flatMap((entry, at) => {
+    const verdict = verdicts[at]
+    if (verdict?.action !== 'run') return [entry]
+    if (placed.has(verdict.tool)) return []
+    placed.add(verdict.tool)
+    return [functionForm(verdict.tool, turn.dialect)]
+  })
+}
+
+/** A choice that names a declaration which runs here means its function now; any other is left alone (T-27). */
+function retarget(turn: Turn, verdicts: Verdict[]): ToolChoice | undefined {
+  const choice = turn.toolChoice
+  if (choice?.type !== 'typed' && choice?.type !== 'function') return choice
+  const at = turn.tools.findIndex((entry) => entry.kind === 'typed' && entry.type === choice.name)
+  const verdict = verdicts[at]
+  return verdict?.action === 'run' ? { type: 'function', name: verdict.tool.name } : choice
+}
+
+function withoutContainer(turn: Turn): Turn {
+  const { container: _ours, ...raw } = turn.raw
+  return { ...turn, raw }
+}

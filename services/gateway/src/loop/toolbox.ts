@@ -1,0 +1,115 @@
+import { SpanStatusCode, trace } from '@opentelemetry/api'
+import { otariLabel, otariPriceKeys, toolError } from '@tollgate/contracts'
+import { counter, histogram, type Log } from '@tollgate/telemetry'
+import type { ToolActivity } from '../conversation/events.ts'
+import type { JsonObject } from '../conversation/turn.ts'
+import { tools } from '../tools/registry.ts'
+import type { CallContext, OpenTool, Tool, ToolResult, ToolUse } from '../tools/tool.ts'
+import { CallLimitReached } from './limits.ts'
+import type { OwnedTool } from './plan.ts'
+import type { Tally } from './tally.ts'
+import type { ModelCall } from './transcript.ts'
+
+const tracer = trace.getTracer('@tollgate/gateway')
+const names = tools.map(({ name }) => name)
+const callsTotal = counter('tool_calls_total', 'Calls of tools that run here', {
+  tool: names,
+  label: ['instance', 'builtin', 'org', 'otari'],
+  outcome: ['ok', 'error'],
+})
+const seconds = histogram('tool_seconds', 'Time a call of a tool that runs here took', { tool: names })
+
+/** The tools of one request, ready to be called; they keep what they count over its rounds and attempts. */
+export interface Toolbox {
+  /** Makes the tools of an attempt ready. What this costs before an answer begins is still refused as a status (X-28). */
+  open(owned: Iterable<OwnedTool>, at: CallContext): Promise<void>
+  /** Runs one call and records it, before anyone learns its result. Yields what a client may be shown of it. */
+  run(call: ModelCall, at: CallContext): AsyncGenerator<ToolActivity, ToolResult>
+  /** Gives back what was leased. Nobody waits for it: a session that is not closed ends by its own timer. */
+  close(): void
+}
+
+export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
+  const opened = new Map<string, { tool: Tool; ready: OpenTool }>()
+
+  return {
+    async open(owned, at) {
+      for (const { tool, options } of owned) {
+        if (!opened.has(tool.name)) opened.set(tool.name, { tool, ready: await tool.open(options, use, at) })
+      }
+    },
+    async *run({ id, name, arguments: text }, at) {
+      const entry = opened.get(name)
+      if (entry === undefined) throw new Error(`${name} was not opened for this request`)
+      const input = readArguments(text)
+      const call = { id, tool: name, input: entry.tool.shownInput(input) }
+      yield { type: 'tool', phase: 'started', call }
+      const result = await measured(entry, id, input, at)
+      await tally.toolRan(name, result, at.tenancy)
+      yield { type: 'tool', phase: 'finished', call, outcome: result.outcome }
+      return result
+    },
+    close() {
+      for (const { tool, ready } of opened.values()) {
+        void ready
+          .close?.()
+          .catch((thrown: unknown) => log.warn({ tool: tool.name, err: thrown }, 'a tool was not closed'))
+      }
+      opened.clear()
+    },
+  }
+
+  function measured({ tool, ready }: { tool: Tool; ready: OpenTool }, id: string, input: JsonObject, at: CallContext) {
+    const attributes = {
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': tool.name,
+      'gen_ai.tool.call.id': id.slice(0, 128),
+      'gen_ai.tool.type': 'function',
+    }
+    return tracer.startActiveSpan(`tool ${tool.name}`, { attributes }, async (span) => {
+      const began = performance.now()
+      try {
+        const result = await ready.run(input, at).catch((thrown: unknown) => unforeseen(thrown, tool, input, at))
+        if (result.outcome.isError) span.setStatus({ code: SpanStatusCode.ERROR })
+        if (result.cause !== undefined) log.warn({ tool: tool.name, err: result.cause }, 'a tool call was not answered')
+        const outcome = result.outcome.isError ? 'error' : 'ok'
+        callsTotal.add(1, { tool: tool.name, label: labelKind(result.label), outcome })
+        return result
+      } finally {
+        seconds.record((performance.now() - began) / 1_000, { tool: tool.name })
+        span.end()
+      }
+    })
+  }
+
+  /** What a tool did not foresee is told to the log alone; the model reads a fixed text and goes on (L-14). */
+  function unforeseen(thrown: unknown, tool: Tool, input: JsonObject, { signal }: CallContext): ToolResult {
+    if (signal.aborted || thrown instanceof CallLimitReached) throw thrown
+    log.error({ tool: tool.name, err: thrown }, 'a tool failed in a way it does not know')
+    return {
+      outcome: {
+        text: toolError('Gateway tool execution failed'),
+        isError: true,
+        shown: tool.shownFailure(input, { tag: 'unavailable' }),
+      },
+      label: otariLabel(tool.name),
+      priceKeys: otariPriceKeys(tool.name),
+    }
+  }
+}
+
+/** Text that is no JSON object counts as one without members, and is never mended: the tool then says what it misses (L-15). */
+function readArguments(text: string): JsonObject {
+  try {
+    const input: unknown = JSON.parse(text)
+    return typeof input === 'object' && input !== null && !Array.isArray(input) ? (input as JsonObject) : {}
+  } catch {
+    return {}
+  }
+}
+
+/** The kind of a label; the rest of it names an instance, and so has no bound. */
+function labelKind(label: string): string {
+  const [kind = ''] = label.split(':', 1)
+  return kind === 'builtin' || kind === 'org' || kind === 'otari' ? kind : 'instance'
+}

@@ -1,0 +1,86 @@
+import { Fault } from '@tollgate/contracts'
+import type { BlockStart, ModelEvent } from '../conversation/events.ts'
+import type { Message, Part } from '../conversation/turn.ts'
+
+export type Finish = ModelEvent & { type: 'finish' }
+
+export interface ModelCall {
+  id: string
+  name: string
+  /** As the model wrote them: JSON text, or what it took for that. */
+  arguments: string
+}
+
+interface SaidBlock {
+  start: BlockStart
+  text: string
+  signature: string | undefined
+}
+
+/** What the model said in one round, hidden or not: it is replayed to the model in its own order (L-18). */
+export interface Transcript {
+  take(event: ModelEvent): void
+  calls(): ModelCall[]
+  message(): Message
+  /** How the round ended. A stream that just stops is a failure of the upstream (BR-018). */
+  finish(): Finish
+}
+
+export function openTranscript(): Transcript {
+  const blocks = new Map<number, SaidBlock>()
+  let finish: Finish | undefined
+  return {
+    finish() {
+      if (finish === undefined) throw new Fault('upstream', "the model provider's answer broke off")
+      return finish
+    },
+    take(event) {
+      switch (event.type) {
+        case 'open':
+          blocks.set(event.index, { start: event.block, text: '', signature: undefined })
+          break
+        case 'delta': {
+          const block = blocks.get(event.index)
+          if (block) block.text += event.text
+          break
+        }
+        case 'signature': {
+          const block = blocks.get(event.index)
+          if (block) block.signature = event.signature
+          break
+        }
+        case 'finish':
+          finish = event
+          break
+      }
+    },
+    calls: () => Array.from(blocks.values(), callOf).filter((call) => call !== undefined),
+    message: () => ({ role: 'assistant', parts: Array.from(blocks.values()).flatMap(partOf) }),
+  }
+}
+
+const callOf = ({ start, text }: SaidBlock): ModelCall | undefined =>
+  start.kind === 'call' ? { id: start.id, name: start.name, arguments: text } : undefined
+
+function partOf({ start, text, signature }: SaidBlock): Part[] {
+  switch (start.kind) {
+    case 'text':
+    case 'refusal':
+      return text === '' ? [] : [{ type: 'text', text }]
+    case 'thinking':
+      return [{ type: 'thinking', text, ...(signature !== undefined && { signature }) }]
+    case 'redacted_thinking':
+      return [{ type: 'redacted_thinking', data: start.data }]
+    case 'call':
+      return [{ type: 'call', id: start.id, name: start.name, arguments: text }]
+    case 'other':
+      return [{ type: 'other', dialect: start.dialect, kind: String(start.value.type), raw: start.value }]
+    default:
+      return start satisfies never
+  }
+}
+
+export const resultMessage = (callId: string, text: string, isError: boolean): Message => ({
+  role: 'tool',
+  parts: [{ type: 'result', callId, text, isError }],
+})

@@ -1,0 +1,70 @@
+import type { AnswerEvent } from '../../src/conversation/events.ts'
+import type { Turn } from '../../src/conversation/turn.ts'
+import { admit, type LoopNeeds, type TurnRequest } from '../../src/loop/admission.ts'
+import { answering } from '../../src/loop/answering.ts'
+import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
+import { defaultSettings, type GatewaySettings } from '../../src/settings.ts'
+import { openCapabilities } from '../../src/tools/capabilities.ts'
+import { type Brokers, openBrokers, silent, tenancy } from '../brokers.ts'
+import { type ScriptedProvider, scripted } from './scripted-provider.ts'
+
+/** The loop over a memory bus, for one request after the other. */
+export async function openLoop(changed: Partial<GatewaySettings> = {}) {
+  const brokers = await openBrokers()
+  const settings = { ...defaultSettings, webFetchEnabled: true, ...changed }
+  const capabilities = openCapabilities({ bus: brokers.bus, settings, log: silent })
+  const needs: LoopNeeds = { bus: brokers.bus, log: silent, settings, capabilities, mixedTurns: rememberMixedTurns() }
+  return {
+    brokers,
+    serve: (turn: Turn, script: Script, more?: Partial<TurnRequest>) => serve(needs, turn, script, more),
+  }
+}
+
+type Script = Parameters<typeof scripted>[0] | ScriptedProvider[]
+
+async function* serve(needs: LoopNeeds, turn: Turn, script: Script, more: Partial<TurnRequest> = {}) {
+  const providers = script.every((entry) => 'ask' in entry)
+    ? script
+    : [scripted(script as Parameters<typeof scripted>[0])]
+  const request: TurnRequest = {
+    turn,
+    bodyText: JSON.stringify(turn.raw),
+    headers: {},
+    candidates: providers.map((provider) => ({ provider, model: 'm' })),
+    tenancy,
+    budgetExempt: false,
+    endpoint: '/api/v1/chat/completions',
+    signal: new AbortController().signal,
+    deadline: Date.now() + 10_000,
+    ...more,
+  }
+  const admission = await admit(needs, request)
+  yield* answering(needs, request, admission)
+}
+
+export type { Brokers }
+
+/** What a client would gather from the events: texts and calls in their order, tools that ran, and the end. */
+export async function gather(events: AsyncIterable<AnswerEvent>) {
+  const all: AnswerEvent[] = []
+  for await (const event of events) all.push(event)
+  return read(all)
+}
+
+export function read(all: AnswerEvent[]) {
+  const blocks: { kind: string; text: string; id?: string; name?: string }[] = []
+  for (const event of all) {
+    if (event.type === 'open') blocks[event.index] = { text: '', ...event.block } as (typeof blocks)[number]
+    if (event.type === 'delta') (blocks[event.index] as { text: string }).text += event.text
+  }
+  const tools = all.flatMap((event) => (event.type === 'tool' && event.phase === 'finished' ? [event] : []))
+  return {
+    all,
+    blocks,
+    tools,
+    text: blocks.flatMap(({ kind, text }) => (kind === 'text' ? [text] : [])).join('|'),
+    calls: blocks.filter(({ kind }) => kind === 'call'),
+    count: (type: AnswerEvent['type']) => all.filter((event) => event.type === type).length,
+    last: all.at(-1),
+  }
+}
