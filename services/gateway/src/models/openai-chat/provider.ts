@@ -1,11 +1,12 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ModelRequest } from '../../conversation/turn.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
+import { isStream } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
 import type { Origin } from '../upstream-fault.ts'
 import { chatReader } from './events.ts'
 import { forwardChat } from './forward.ts'
-import { isStream, streamed, whole } from './reply.ts'
+import { streamed, whole } from './reply.ts'
 import { chatBody, refuseSeveralAnswers } from './request.ts'
 
 /** OpenAI's Chat Completions and every server that speaks it. */

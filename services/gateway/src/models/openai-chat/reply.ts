@@ -1,13 +1,10 @@
 import type { ModelEvent } from '../../conversation/events.ts'
+import { parseJson } from '../reply.ts'
 import { sseParser } from '../sse.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
-import { brokenAnswer, type Origin } from '../upstream-fault.ts'
+import type { Origin } from '../upstream-fault.ts'
 import type { ChatReader } from './events.ts'
-
-/** Servers that stream without saying so exist, as do those that stream, or do not, whatever they were asked. */
-export const isStream = ({ mediaType }: UpstreamReply, asked: boolean): boolean =>
-  mediaType === 'text/event-stream' || (asked && mediaType !== 'application/json' && mediaType !== 'text/html')
 
 export async function* whole(reply: UpstreamReply, reader: ChatReader, origin: Origin): AsyncGenerator<ModelEvent> {
   yield* reader.chunk(parseJson((await reply.bytes()).toString('utf8'), origin))
@@ -34,14 +31,5 @@ export async function* streamed(reply: UpstreamReply, reader: ChatReader, origin
     // nobody waits for what is left of a complete answer's body, and settling never rejects
     if (complete) void reply.settle()
     else await chunks.return()
-  }
-}
-
-export function parseJson(text: string, origin: Origin): unknown {
-  if (text.trim() === '') throw brokenAnswer('empty', origin)
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw brokenAnswer('unreadable', origin, new Error('no JSON'))
   }
 }

@@ -1,0 +1,97 @@
+import { Fault, type TokenCounts } from '@tollgate/contracts'
+import type { AnswerEvent, BlockStart, FinishReason, ModelEvent, ToolActivity } from './events.ts'
+import type { Dialect, JsonObject } from './turn.ts'
+
+/** A whole answer: what a stream says, once it is over. */
+export interface Answer {
+  id: string | undefined
+  created: number | undefined
+  /** Top-level members of the upstream's own dialect. */
+  extra: JsonObject
+  /** What the model said and what the gateway ran, in the order in which it came. */
+  items: AnswerItem[]
+  extras: { dialect: Dialect; value: JsonObject }[]
+  usage: { tokens: TokenCounts; raw: { dialect: Dialect; value: JsonObject } | undefined } | undefined
+  finish: { reason: FinishReason; raw: string | undefined }
+}
+
+export type AnswerItem = AnswerBlock | { type: 'tool'; activity: ToolActivity }
+
+export interface AnswerBlock {
+  type: 'block'
+  index: number
+  start: BlockStart
+  /** Its text, its thinking, or its arguments as JSON text. */
+  text: string
+  signature: string | undefined
+}
+
+/** Reads an answer to its end. A stream that just stops is a failure of the upstream (BR-018). */
+export async function collectAnswer(events: AsyncIterable<AnswerEvent>): Promise<Answer> {
+  const collector = answerCollector()
+  for await (const event of events) collector.push(event)
+  return collector.answer()
+}
+
+export function answerCollector() {
+  const open = new Map<number, AnswerBlock>()
+  const items: AnswerItem[] = []
+  const extras: Answer['extras'] = []
+  let start: (ModelEvent & { type: 'start' }) | undefined
+  let usage: Answer['usage']
+  let finish: Answer['finish'] | undefined
+
+  return {
+    push(event: AnswerEvent): void {
+      switch (event.type) {
+        case 'start':
+          start ??= event
+          break
+        case 'open': {
+          const { index, block } = event
+          const opened: AnswerBlock = { type: 'block', index, start: block, text: '', signature: undefined }
+          open.set(index, opened)
+          items.push(opened)
+          break
+        }
+        case 'delta': {
+          const block = open.get(event.index)
+          if (block) block.text += event.text
+          break
+        }
+        case 'signature': {
+          const block = open.get(event.index)
+          if (block) block.signature = event.signature
+          break
+        }
+        case 'close':
+          open.delete(event.index)
+          break
+        case 'extra':
+          extras.push({ dialect: event.dialect, value: event.value })
+          break
+        case 'usage':
+          usage = { tokens: event.tokens, raw: event.raw }
+          break
+        case 'finish':
+          finish = { reason: event.reason, raw: event.raw }
+          break
+        case 'tool':
+          if (event.phase === 'finished') items.push({ type: 'tool', activity: event })
+          break
+        default:
+          event satisfies never
+      }
+    },
+    answer(): Answer {
+      if (!finish) throw new Fault('upstream', "the model provider's answer broke off")
+      return { id: start?.id, created: start?.created, extra: start?.extra ?? {}, items, extras, usage, finish }
+    },
+  }
+}
+
+export const blocksOf = ({ items }: Answer): AnswerBlock[] =>
+  items.flatMap((item) => (item.type === 'block' ? [item] : []))
+
+export const activitiesOf = ({ items }: Answer): ToolActivity[] =>
+  items.flatMap((item) => (item.type === 'tool' ? [item.activity] : []))

@@ -1,0 +1,114 @@
+import { Fault } from '@tollgate/contracts'
+import { z } from 'zod'
+import type { Json, JsonObject } from '../../conversation/turn.ts'
+import { outputSchema } from './output-schema.ts'
+
+/** Members that the turn itself holds, and that `request.ts` puts into the body. */
+const IN_THE_TURN = new Set([
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'max_tokens',
+  'max_completion_tokens',
+  'temperature',
+  'top_p',
+  'stop',
+  'user',
+])
+
+/**
+ * Members that change nothing about what is answered, and are left out: they steer another vendor's bookkeeping, caching
+ * or speed. `seed` is a wish that no vendor promises to keep.
+ */
+const LEFT_OUT = new Set([
+  'metadata',
+  'prediction',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'safety_identifier',
+  'seed',
+  'store',
+])
+
+/** Members the vendor itself knows under the same name; a Chat client may use them as the vendor documents them. */
+const THE_VENDORS_OWN = new Set(['cache_control', 'inference_geo', 'service_tier', 'speed', 'thinking', 'top_k'])
+
+/** Members without an equivalent, accepted while they ask for nothing. */
+const ASKS_FOR_NOTHING: Record<string, (value: Json) => boolean> = {
+  audio: () => false,
+  frequency_penalty: (value) => value === 0,
+  function_call: (value) => value === 'none' || value === 'auto',
+  functions: (value) => isEmpty(value),
+  logit_bias: (value) => isEmpty(value),
+  logprobs: (value) => value === false,
+  modalities: (value) => JSON.stringify(value) === '["text"]',
+  moderation: () => false,
+  n: (value) => value === 1,
+  presence_penalty: (value) => value === 0,
+  top_logprobs: (value) => value === 0,
+  verbosity: (value) => value === 'medium',
+  web_search_options: () => false,
+}
+
+/** Members with an equivalent; the output configuration is shared, so each gives its share of it. */
+const TRANSLATED: Record<string, (value: Json) => { output_config?: JsonObject; thinking?: JsonObject }> = {
+  reasoning_effort: (value) => {
+    if (value === 'none') return { thinking: { type: 'disabled' } }
+    const effort = value === 'minimal' ? 'low' : value
+    if (!['low', 'medium', 'high', 'xhigh', 'max'].includes(String(effort))) throw notCarried('reasoning_effort')
+    return { output_config: { effort: String(effort) } }
+  },
+  response_format: (value) => {
+    const format = responseFormat.safeParse(value).data
+    if (format?.type === 'text') return {}
+    if (!format) throw notCarried('response_format', ' unless it is text, or json_schema with a schema')
+    return {
+      output_config: { format: { type: 'json_schema', schema: outputSchema(format.json_schema.schema as Json) } },
+    }
+  },
+}
+
+const responseFormat = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text') }),
+  z.object({ type: z.literal('json_schema'), json_schema: z.object({ schema: z.record(z.string(), z.unknown()) }) }),
+])
+
+/**
+ * The top-level members of a Chat body beside those the turn holds, as the Messages API has them. The tables above say
+ * what becomes of each; one that is in none of them, or cannot be carried with its value, is a 400 that names it.
+ */
+export function carriedMembers(body: JsonObject): JsonObject {
+  const carried: JsonObject = {}
+  for (const [name, value] of Object.entries(body)) {
+    if (value === null || IN_THE_TURN.has(name) || LEFT_OUT.has(name)) continue
+    const translate = Object.hasOwn(TRANSLATED, name) ? TRANSLATED[name] : undefined
+    if (translate) {
+      const { output_config, thinking } = translate(value)
+      if (output_config)
+        carried.output_config = { ...(carried.output_config as JsonObject | undefined), ...output_config }
+      if (thinking) carried.thinking ??= thinking
+    } else if (THE_VENDORS_OWN.has(name)) {
+      carried[name] = name === 'service_tier' ? serviceTier(value) : value
+    } else if (!Object.hasOwn(ASKS_FOR_NOTHING, name) || !ASKS_FOR_NOTHING[name]?.(value)) {
+      throw notCarried(name)
+    }
+  }
+  return carried
+}
+
+function serviceTier(value: Json): Json {
+  const tiers: Record<string, string> = { auto: 'auto', default: 'standard_only', standard_only: 'standard_only' }
+  const tier = typeof value === 'string' && Object.hasOwn(tiers, value) ? tiers[value] : undefined
+  if (tier === undefined) throw notCarried('service_tier', ' unless it is auto or default')
+  return tier
+}
+
+const notCarried = (name: string, unless = ''): Fault =>
+  new Fault('invalid_request', `'${name.slice(0, 64)}' cannot be sent to this model's provider${unless}`)
+
+const isEmpty = (value: Json): boolean => value !== null && typeof value === 'object' && Object.keys(value).length === 0

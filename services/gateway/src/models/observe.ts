@@ -1,0 +1,97 @@
+import { type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { Fault, type TokenCounts } from '@tollgate/contracts'
+import { counter, histogram, upTo } from '@tollgate/telemetry'
+import type { ModelEvent } from '../conversation/events.ts'
+import type { ModelRequest } from '../conversation/turn.ts'
+import type { ModelProvider } from './provider.ts'
+
+const labels = { provider: upTo(50), outcome: upTo(20) }
+const calls = counter('model_calls_total', 'Calls of model providers by outcome', labels)
+const seconds = histogram('model_seconds', 'Calls of model providers, from request to last byte', labels)
+
+const tracer = trace.getTracer('@tollgate/gateway')
+
+/** A provider whose every call is a span, a count and a measurement; nothing of what was said is recorded. */
+export function observed(provider: ModelProvider): ModelProvider {
+  const { forward } = provider
+  return {
+    name: provider.name,
+    wire: provider.wire,
+    async *ask(request, limits) {
+      const call = begin(provider, request)
+      try {
+        for await (const event of provider.ask(request, limits)) {
+          call.hear(event)
+          yield event
+        }
+        call.end('ok')
+      } catch (error) {
+        call.end(Fault.from(error).failure)
+        throw error
+      } finally {
+        call.end('abandoned')
+      }
+    },
+    ...(forward && {
+      async forward(request, sink, limits) {
+        const call = begin(provider, request)
+        try {
+          const forwarded = await forward(request, sink, limits)
+          call.count(forwarded.tokens)
+          call.end(forwarded.fault?.failure ?? 'ok')
+          return forwarded
+        } catch (error) {
+          call.end(Fault.from(error).failure)
+          throw error
+        }
+      },
+    }),
+    close: () => provider.close(),
+  }
+}
+
+function begin(provider: ModelProvider, request: ModelRequest) {
+  const began = performance.now()
+  const span = tracer.startSpan(`chat ${provider.name}`, {
+    kind: SpanKind.CLIENT,
+    attributes: {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': provider.name,
+      'gen_ai.request.model': request.model,
+    },
+  })
+  let ended = false
+  const count = (tokens: TokenCounts | undefined) => tokens && span.setAttributes(usageAttributes(tokens))
+  return {
+    count,
+    hear(event: ModelEvent): void {
+      if (event.type === 'start' && event.model !== undefined) span.setAttribute('gen_ai.response.model', event.model)
+      if (event.type === 'usage') count(event.tokens)
+      if (event.type === 'finish') span.setAttribute('gen_ai.response.finish_reasons', [event.reason])
+    },
+    /** The first word on how it ended holds. */
+    end(outcome: string): void {
+      if (ended) return
+      ended = true
+      const values = { provider: provider.name, outcome }
+      calls.add(1, values)
+      seconds.record((performance.now() - began) / 1000, values)
+      finish(span, outcome)
+    },
+  }
+}
+
+/** The semantic conventions count cached tokens inside the input. */
+const usageAttributes = ({ input, output, cacheRead, cacheWrite }: TokenCounts) => ({
+  'gen_ai.usage.input_tokens': input + cacheRead + cacheWrite,
+  'gen_ai.usage.output_tokens': output,
+  'gen_ai.usage.cache_read.input_tokens': cacheRead,
+})
+
+function finish(span: Span, outcome: string): void {
+  if (outcome !== 'ok' && outcome !== 'abandoned') {
+    span.setAttribute('error.type', outcome)
+    span.setStatus({ code: SpanStatusCode.ERROR })
+  }
+  span.end()
+}
