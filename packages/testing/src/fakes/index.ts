@@ -1,3 +1,7 @@
+export * from './model-anthropic.ts'
+export * from './model-openai.ts'
+export * from './model-script.ts'
+export type { FakeModel, FakeVendor, RecordedRequest, Refusal } from './model-server.ts'
 export * from './sandbox-backend.ts'
 export type { FakeSandboxSession } from './sandbox-sessions.ts'
 export * from './search-brave.ts'
