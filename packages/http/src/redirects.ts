@@ -1,0 +1,43 @@
+import { hasForbiddenCharacter } from './guard.ts'
+
+export interface RedirectRules {
+  maxRedirects: number
+  /** Whether https may lead to http: a rule of the surface, not of the guard. */
+  allowDowngrade: boolean
+}
+
+/** Where a redirect leads, still to be judged like any first URL; or undefined when it must not be followed. */
+export type NextUrl = (current: URL, location: string) => string | undefined
+
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
+
+export const isRedirect = (status: number): boolean => redirectStatuses.has(status)
+
+/**
+ * Follows one chain: counts its redirects, and refuses one too many, a URL it has been at, a downgrade, and a `Location`
+ * that parsers could read in two ways.
+ */
+export function openChain({ maxRedirects, allowDowngrade }: RedirectRules): NextUrl {
+  const visited = new Set<string>()
+  return (current, location) => {
+    visited.add(withoutFragment(current))
+    if (visited.size > maxRedirects) return undefined
+    const text = utf8(location).trim()
+    if (hasForbiddenCharacter(text) || !URL.canParse(text, current.href)) return undefined
+    const next = new URL(text, current)
+    if (visited.has(withoutFragment(next))) return undefined
+    if (current.protocol === 'https:' && next.protocol === 'http:' && !allowDowngrade) return undefined
+    return next.href
+  }
+}
+
+const withoutFragment = (url: URL): string => url.href.slice(0, url.href.length - url.hash.length)
+
+/** Servers send raw UTF-8 in `Location`; the HTTP parser hands it over byte by byte. */
+function utf8(header: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(header, 'latin1'))
+  } catch {
+    return header
+  }
+}
