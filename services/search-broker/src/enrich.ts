@@ -79,7 +79,7 @@ async function readPage(bus: Bus, url: string, options: EnrichOptions): Promise<
       bus.call(
         fetchPage,
         { tenancy, url, policy, allowPrivateHosts, maxTextBytes: PAGE_TEXT_BYTES, timeoutMs: DOWNLOAD_MS },
-        { deadline: Math.min(options.deadline, Date.now() + PAGE_MS), signal: limit },
+        { deadline: Math.min(options.deadline, Date.now() + PAGE_MS), signal },
       ),
     )
     if (page !== 'full' && page.status === 'ok') {

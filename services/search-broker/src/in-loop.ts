@@ -4,7 +4,10 @@ import type { Instances } from './instances.ts'
 
 const OFF = 'none'
 
-/** What a model-initiated search runs on (S-30), asked anew each time since instances come and go. */
+/**
+ * What a model-initiated search runs on (S-30), asked anew each time since instances come and go. An instance without an
+ * address is nothing to search with, so that no model is offered a search that could only be refused.
+ */
 export function inLoopDefault(
   defaultTool: string | undefined,
   legacy: Backend | undefined,
@@ -13,7 +16,8 @@ export function inLoopDefault(
   if (defaultTool?.toLowerCase() === OFF) return undefined
   const named = defaultTool === undefined ? undefined : instances.find(defaultTool)
   const [only, ...others] = instances.all()
-  return named ?? legacy ?? (others.length === 0 ? only : undefined)
+  const chosen = named ?? legacy ?? (others.length === 0 ? only : undefined)
+  return chosen?.apiBase === undefined ? undefined : chosen
 }
 
 /** A default that names no instance counts as unset, and is worth a word at the start (S-32). */

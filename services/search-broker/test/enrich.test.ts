@@ -2,7 +2,7 @@ import { Fault, fetchFailure } from '@tollgate/contracts'
 import { fakeExa, fakeSearxng } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
 import { CANARY_KEY, kept } from './engines.ts'
-import { hitsOf, openWorld, tenancy, times } from './world.ts'
+import { hitsOf, never, openWorld, tenancy, times } from './world.ts'
 
 type World = NonNullable<Parameters<typeof openWorld>[0]>
 
@@ -193,6 +193,3 @@ const later = async (ms: number): Promise<object> => {
   await new Promise((done) => setTimeout(done, ms))
   return {}
 }
-
-const never = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))

@@ -117,8 +117,9 @@ describe('CFG-56 at the start', () => {
   })
 
   test('D-08 a SearXNG nobody gave an address starts with a warning, and is refused when it is asked', async () => {
-    const { query, log } = await openWorld({ settings: { searchTools: { searxng: {} } } })
+    const { query, describe, log } = await openWorld({ settings: { searchTools: { searxng: {} } } })
     expect(log).toEqual([expect.stringContaining('no web_search_url to inherit')])
+    expect(await describe()).toMatchObject({ instances: [{ name: 'searxng' }], inLoop: null })
     await expect(query({ instance: 'searxng' })).rejects.toMatchObject({
       failure: 'invalid_request',
       message: "Search tool 'searxng' has no api_base and no web_search_url to inherit.",

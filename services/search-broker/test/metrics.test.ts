@@ -2,7 +2,7 @@ import { startTelemetry } from '@tollgate/telemetry'
 import { fakeSearxng } from '@tollgate/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { kept } from './engines.ts'
-import { openWorld, recordingLog } from './world.ts'
+import { never, openWorld, recordingLog } from './world.ts'
 
 test('counts searches by provider and outcome, and pages by outcome', async () => {
   const telemetry = startTelemetry({ service: 'search-broker', version: '0', log: recordingLog().log })
@@ -25,4 +25,23 @@ test('counts searches by provider and outcome, and pages by outcome', async () =
   expect(text).toMatch(/search_seconds_count\{provider="searxng",outcome="rate_limited"\} 1/)
   expect(text).toMatch(/search_pages_total\{outcome="read"\} 1/)
   expect(text).toMatch(/search_pages_total\{outcome="http_status"\} 1/)
+})
+
+test('counts a search whose caller left while its pages were read as cancelled, not as a success', async () => {
+  const telemetry = startTelemetry({ service: 'search-broker', version: '0', log: recordingLog().log })
+  onTestFinished(() => telemetry.shutdown())
+  const fake = await kept(fakeSearxng())
+  fake.finds([{ url: 'https://a.test/', title: 'A' }])
+  const { query, fetches } = await openWorld({
+    settings: { searchTools: { searxng: { apiBase: fake.url } } },
+    page: (_call, signal) => never(signal),
+  })
+  const gone = new AbortController()
+  const asking = query({}, { signal: gone.signal })
+  await expect.poll(() => fetches.inFlight).toBe(1)
+  gone.abort()
+  await expect(asking).rejects.toMatchObject({ failure: 'cancelled' })
+  await expect
+    .poll(() => telemetry.metricsText())
+    .toMatch(/search_seconds_count\{provider="searxng",outcome="cancelled"\} 1/)
 })

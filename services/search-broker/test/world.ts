@@ -145,3 +145,7 @@ export function hitsOf(reply: SearchReply): Extract<SearchReply, { status: 'ok' 
   if (reply.status !== 'ok') throw new Error(`the search failed: ${reply.tag} ${reply.httpStatus}`)
   return reply.hits
 }
+
+/** Work that ends only by its signal. */
+export const never = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
