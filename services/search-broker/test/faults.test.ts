@@ -45,7 +45,7 @@ describe.each(engineIds)('%s', (id) => {
     const engine = await openEngine(id)
     engine.finds(['https://a.test/'])
     engine.fake.suffers(fault)
-    const tool = { ...engine.tool, timeoutMs: 1_000 }
+    const tool = { ...engine.tool, timeoutMs: expected.tag === 'timeout' ? 700 : 15_000 }
     const { query, log } = await openWorld({ settings: { searchTools: { main: tool } } })
     const reply = await query({})
     expect(reply).toEqual({ status: 'failed', label: `${id}:main`, ...expected })
