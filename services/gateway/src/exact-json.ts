@@ -11,8 +11,14 @@ export class Exact {
   }
 }
 
-export const exact = (text: string): Exact => new Exact(text)
-export const exactOrNull = (text: string | null): Exact | null => (text === null ? null : new Exact(text))
+/** JSON knows no leading zeros, and trailing ones say nothing. */
+export function exact(text: string): Exact {
+  const match = /^(-?)0*(\d+)(?:\.(\d*?)0*)?$/.exec(text)
+  if (!match) throw new Error('not a decimal')
+  const [, sign, whole, fraction] = match
+  return new Exact(`${sign}${whole}${fraction ? `.${fraction}` : ''}`)
+}
+export const exactOrNull = (text: string | null): Exact | null => (text === null ? null : exact(text))
 
 /** In a response: a decimal; in the documentation: a number. */
 export const exactNumber = z.custom<Exact>((value) => value instanceof Exact).meta({ type: 'number' })

@@ -20,6 +20,8 @@ import { type Send, sender } from './sender.ts'
 
 export interface RigOptions {
   postgresUrl: string
+  /** The bus of a single process when absent. */
+  bus?: Bus
   settings?: Partial<GatewaySettings>
   models?: ListedModel[]
   notReady?: () => Promise<string | undefined>
@@ -30,6 +32,7 @@ export interface RigOptions {
 export interface Rig {
   url: string
   db: GatewayDb
+  databaseUrl: string
   bus: Bus
   masterKey: string
   firstKey: string
@@ -52,7 +55,7 @@ export async function startRig(options: RigOptions): Promise<Rig> {
   const database = await freshDatabase(options.postgresUrl)
   const lines: string[] = []
   const log = openLog({ service: 'gateway', level: 'debug', write: (line) => lines.push(line) })
-  return startOn(database, memoryBus({ log }), lines, options)
+  return startOn(database, options.bus ?? memoryBus({ log }), lines, options)
 }
 
 async function startOn(
@@ -93,6 +96,7 @@ async function startOn(
   return {
     url,
     db,
+    databaseUrl: database.url,
     bus,
     masterKey,
     firstKey,
