@@ -1,5 +1,4 @@
-import type { Context } from '@opentelemetry/api'
-import { context } from '@opentelemetry/api'
+import { type Context, ROOT_CONTEXT } from '@opentelemetry/api'
 import type { Log } from '@tollgate/telemetry'
 import { inContext, linksTo, startStep } from './tracing.ts'
 
@@ -36,7 +35,7 @@ async function attempt<E>(
 ): Promise<unknown> {
   const from = batch.map((offered) => offered.from)
   const only = from.length === 1 ? from[0] : undefined
-  const step = startStep('consume', subject, only ?? context.active(), only ? [] : linksTo(from))
+  const step = startStep('consume', subject, only ?? ROOT_CONTEXT, only ? [] : linksTo(from))
   try {
     await inContext(step, async () => handler(batch.map(({ event }) => event)))
     step.end()

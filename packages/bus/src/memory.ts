@@ -6,7 +6,7 @@ import type { Bus } from './bus.ts'
 import { callWith, type Outgoing, recordWith } from './caller.ts'
 import { openClock } from './clock.ts'
 import { endBy } from './drain.ts'
-import { busy, disconnected, interrupted, stopping, unserved } from './faults.ts'
+import { busy, disconnected, faultFromJson, faultToJson, interrupted, stopping, unserved } from './faults.ts'
 import { DEFAULT_SLOTS, QUEUE_LENGTH, REQUEST_BYTES, toJson } from './limits.ts'
 import { MemoryCall } from './memory-call.ts'
 import { openMemoryTopics } from './memory-topics.ts'
@@ -66,7 +66,8 @@ export function memoryBus({ log }: MemoryBusOptions): Bus {
       work
         .then(
           (answer) => call.succeed(answer),
-          (fault) => call.fail(fault),
+          // as it would arrive from another process: without its cause
+          (fault) => call.fail(faultFromJson(faultToJson(fault))),
         )
         .finally(() => {
           running.delete(call)

@@ -26,7 +26,7 @@ export async function consumeEvents(
   { durable, batch = DEFAULT_BATCH }: ConsumeOptions,
   handler: (events: never[]) => Promise<void>,
 ): Promise<Consuming> {
-  const { streams, timing, log } = wiring
+  const { link, streams, timing, log } = wiring
   const { subject } = topic
   const place = streams.consumer(subject, durable)
   await place.ready()
@@ -65,8 +65,10 @@ export async function consumeEvents(
   // it never rejects: the supply gives nothing more when the connection is closed, and work is caught
   void loop()
 
-  // what is not done in time would be handed to somebody else
+  // what is not done in time would be handed to somebody else, so that it is held on to until it is done
+  let stopped = false
   const alive = setInterval(() => {
+    if (link.closed || (stopped && taken.length === 0)) clearInterval(alive)
     for (const delivery of [...taken, ...supply.held]) delivery.working()
   }, timing.ackWaitMs)
   alive.unref()
@@ -75,14 +77,8 @@ export async function consumeEvents(
       return taken.length > 0
     },
     async stop() {
+      stopped = true
       await supply.stop((delivery) => delivery.nak())
-      // an interval that ended here would let go of the batch that is still being taken
-      const idle = setInterval(() => {
-        if (taken.length > 0) return
-        clearInterval(alive)
-        clearInterval(idle)
-      }, timing.ackWaitMs)
-      idle.unref()
     },
   }
 }
