@@ -74,6 +74,8 @@ export const configSchema = z.strictObject({
   stream_missing_usage_policy: z.enum(['estimate', 'fail', 'allow_free']).default('estimate'),
   budget_estimate_default_output_tokens: z.int().positive().default(1024),
   sweep_interval_sec: z.int().positive().default(15),
+  /** How long after its end a hold is left alone: its settlement may still be on its way. */
+  sweep_grace_sec: z.int().nonnegative().default(30),
 
   // tools
   tools_header: z.string().max(4_000).optional(),

@@ -1,0 +1,39 @@
+import { parseArgs } from 'node:util'
+import { ConfigError, effectiveConfig, type Loaded, loadConfig } from '@tollgate/config'
+import { openLog } from '@tollgate/telemetry'
+import { isServiceName, serviceNames, start } from './start.ts'
+
+const usage = `usage: node services/run.ts <${['all', ...serviceNames, 'check-config'].join('|')}>`
+
+/** The one place that reads the environment. Everything else is handed what it needs. */
+async function main(): Promise<void> {
+  const { positionals } = parseArgs({ allowPositionals: true })
+  const [command = 'all', ...rest] = positionals
+  if (rest.length > 0) fail(usage)
+  const loaded = read()
+  if (command === 'check-config') {
+    console.log(JSON.stringify(effectiveConfig(loaded), null, 2))
+    for (const warning of loaded.warnings) console.error(`warning: ${warning}`)
+    return
+  }
+  if (command !== 'all' && !isServiceName(command)) fail(usage)
+  const log = openLog({ service: command === 'all' ? 'tollgate' : command, level: loaded.config.log_level })
+  for (const warning of loaded.warnings) log.warn({}, warning)
+  await start(command, { config: loaded.config, env: process.env, log })
+}
+
+function read(): Loaded {
+  try {
+    return loadConfig(process.env.OTARI_CONFIG || undefined, process.env)
+  } catch (error) {
+    if (error instanceof ConfigError) fail(error.message)
+    throw error
+  }
+}
+
+function fail(why: string): never {
+  console.error(why)
+  process.exit(1)
+}
+
+await main()

@@ -1,0 +1,121 @@
+import type { ConfiguredPrice } from '@tollgate/billing'
+import type { Config } from '@tollgate/config'
+import { formatDecimal, parseDecimal } from '@tollgate/contracts'
+import type { FetchWorkerSettings } from '@tollgate/fetch-worker'
+import type { GatewaySettings, ProviderSettings } from '@tollgate/gateway'
+import type { ProxyVariables } from '@tollgate/http'
+import { defaultSandboxSettings, type SandboxSettings } from '@tollgate/sandbox'
+import type { SandboxBrokerSettings } from '@tollgate/sandbox-broker'
+import type { SearchSettings } from '@tollgate/search-broker'
+
+// Each service is handed its own part of the configuration, in its own words, and sees nothing else of it.
+
+export const gatewaySettings = (config: Config): GatewaySettings => ({
+  sandboxPurposeHint: config.sandbox_purpose_hint,
+  codeExecutionExecutor: config.code_execution_executor,
+  codeExecutionWorkspaceDefault: config.code_execution_workspace_default,
+  webSearchIntercept: config.web_search_intercept,
+  webSearchMaxResults: config.web_search_max_results,
+  webSearchPurposeHint: config.web_search_purpose_hint,
+  webSearchAllowPrivateHosts: config.web_search_allow_private_hosts,
+  webSearchMaxCalls: config.web_search_max_calls,
+  webSearchWorkspaceDefault: config.web_search_workspace_default,
+  webFetchEnabled: config.web_fetch_enabled,
+  webFetchDefaultTool: undefined,
+  toolsHeader: config.tools_header,
+  requirePricing: config.require_pricing,
+  defaultPricing: config.default_pricing,
+  budgetEstimateDefaultOutputTokens: config.budget_estimate_default_output_tokens,
+  streamMissingUsagePolicy: config.stream_missing_usage_policy,
+  streamingKeepaliveIntervalMs: config.streaming_keepalive_interval_ms,
+  rejectUserMismatch: config.reject_user_mismatch,
+  publicBaseUrl: config.public_base_url,
+  rateLimitRpm: config.rate_limit_rpm,
+  requestTimeoutMs: config.request_timeout_ms,
+  bodyLimitBytes: config.body_limit_bytes,
+})
+
+export const providers = (config: Config): Record<string, ProviderSettings> =>
+  Object.fromEntries(
+    Object.entries(config.providers).map(([name, { type, api_key, api_base, models }]) => [
+      name,
+      { type, apiKey: api_key, apiBase: api_base, models },
+    ]),
+  )
+
+export const searchSettings = (config: Config): SearchSettings => ({
+  searchTools: Object.fromEntries(
+    Object.entries(config.search_tools).map(([name, tool]) => [
+      name,
+      {
+        provider: tool.provider,
+        apiKey: tool.api_key,
+        apiBase: tool.api_base,
+        timeoutMs: tool.timeout === undefined ? undefined : Math.round(tool.timeout * 1_000),
+        options: tool.options,
+        fetchTool: tool.fetch_tool,
+      },
+    ]),
+  ),
+  webSearchDefaultTool: config.web_search_default_tool,
+  webSearchMaxResults: config.web_search_max_results,
+  legacy: {
+    provider: config.web_search_provider,
+    apiKey: config.web_search_provider_api_key,
+    url: config.web_search_url,
+    engines: config.web_search_engines,
+    extract: config.web_search_extract,
+    allowPrivateHosts: config.web_search_allow_private_hosts,
+  },
+})
+
+/** `price_per_call` of the search tools, dollars a call, as the dollars per million that price rows hold (P-05). */
+export const configuredPrices = (config: Config): ConfiguredPrice[] =>
+  Object.entries(config.search_tools).flatMap(([name, { price_per_call }]) =>
+    price_per_call === undefined
+      ? []
+      : [{ kind: 'search' as const, key: name, inputPricePerMillion: perMillion(String(price_per_call)) }],
+  )
+
+const perMillion = (dollars: string): string => formatDecimal(parseDecimal(dollars, 14) * 1_000_000n, 14)
+
+export const sandboxBrokerSettings = (
+  config: Config,
+  url: string | undefined,
+  why?: string,
+): SandboxBrokerSettings => ({
+  provider: config.sandbox_provider,
+  execTimeoutSeconds: config.sandbox_exec_timeout_sec,
+  ...(url === undefined ? {} : { url }),
+  ...(why === undefined ? {} : { unavailableReason: why }),
+  ...(config.sandbox_token === undefined ? {} : { token: config.sandbox_token }),
+  ...(config.sandbox_session_image === undefined ? {} : { sessionImage: config.sandbox_session_image }),
+})
+
+export const sandboxSettings = (config: Config): SandboxSettings => ({
+  ...defaultSandboxSettings,
+  host: config.sandbox_host,
+  port: config.sandbox_port,
+  maxSessions: config.sandbox_max_sessions,
+  ...(config.sandbox_token === undefined ? {} : { token: config.sandbox_token }),
+  ...(config.sandbox_python === undefined ? {} : { python: config.sandbox_python }),
+  ...(config.sandbox_min_isolation === undefined ? {} : { minIsolation: config.sandbox_min_isolation }),
+})
+
+/** The proxy variables of the environment, when the operator said to trust them (F-28); lower case where upper is not set. */
+export function proxyVariables(config: Config, env: NodeJS.ProcessEnv): ProxyVariables | undefined {
+  if (!config.web_retrieval_trust_env_proxy) return undefined
+  const read = (name: string) => env[name] || env[name.toLowerCase()]
+  const [httpProxy, httpsProxy, allProxy, noProxy] = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].map(read)
+  return {
+    ...(httpProxy ? { httpProxy } : {}),
+    ...(httpsProxy ? { httpsProxy } : {}),
+    ...(allProxy ? { allProxy } : {}),
+    ...(noProxy ? { noProxy } : {}),
+  }
+}
+
+export function fetchSettings(config: Config, env: NodeJS.ProcessEnv): FetchWorkerSettings {
+  const proxies = proxyVariables(config, env)
+  return { slots: config.fetch_slots, threads: config.fetch_threads, ...(proxies ? { proxies } : {}) }
+}
