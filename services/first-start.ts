@@ -44,12 +44,21 @@ export async function welcome({ config, masterKey, firstKey, bus, url }: Welcome
     ...tools.map(
       ({ name, needs }) => `  ${name.padEnd(21)} ${needs === undefined ? 'available' : `not available: ${needs}`}`,
     ),
-    ...(masterKey || firstKey ? ['', 'Shown this once, only their hashes are kept:'] : []),
-    ...(masterKey ? [`  master key  ${masterKey}`] : []),
-    ...(firstKey ? [`  API key     ${firstKey}`] : []),
+    ...keyLines({ masterKey, firstKey }),
     ...(firstKey ? ['', 'Try it, no model provider needed:', '', ...curlLines(at, firstKey, codeRuns)] : []),
     '',
   ].join('\n')
+}
+
+/** Keys made at the first start; later there is nothing to show. */
+export function keyLines({ masterKey, firstKey }: Pick<Welcome, 'masterKey' | 'firstKey'>): string[] {
+  if (masterKey === undefined && firstKey === undefined) return []
+  return [
+    '',
+    'Shown this once, only their hashes are kept:',
+    ...(masterKey === undefined ? [] : [`  master key  ${masterKey}`]),
+    ...(firstKey === undefined ? [] : [`  API key     ${firstKey}`]),
+  ]
 }
 
 async function toolLines(config: Config, bus: Bus): Promise<{ name: string; needs: string | undefined }[]> {

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
 import { ConfigError, effectiveConfig, type Loaded, loadConfig } from '@tollgate/config'
 import { openLog } from '@tollgate/telemetry'
-import { isServiceName, serviceNames, start } from './start.ts'
+import { isServiceName, serviceNames } from './open.ts'
+import { start } from './start.ts'
 
 const usage = `usage: node services/run.ts <${['all', ...serviceNames, 'check-config'].join('|')}>`
 
@@ -19,7 +20,9 @@ async function main(): Promise<void> {
   if (command !== 'all' && !isServiceName(command)) fail(usage)
   const log = openLog({ service: command === 'all' ? 'tollgate' : command, level: loaded.config.log_level })
   for (const warning of loaded.warnings) log.warn({}, warning)
-  await start(command, { config: loaded.config, env: process.env, log })
+  // probes on a port of their own are for a cluster: one process on a laptop serves them only when it is told to
+  const healthPort = command === 'all' && !loaded.origins.health_port ? 0 : loaded.config.health_port
+  await start(command, { config: loaded.config, env: process.env, log, healthPort })
 }
 
 function read(): Loaded {

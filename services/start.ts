@@ -1,40 +1,12 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startBilling } from '@tollgate/billing'
-import { type Bus, memoryBus, natsBus } from '@tollgate/bus'
-import type { Config } from '@tollgate/config'
-import { type Database, openDb } from '@tollgate/db'
-import { startFetchWorker } from '@tollgate/fetch-worker'
-import { ensureFirstKey, ensureMasterKey, migrateGateway, startGateway } from '@tollgate/gateway'
-import { startSandbox } from '@tollgate/sandbox'
-import { startSandboxBroker } from '@tollgate/sandbox-broker'
-import { startSearchBroker } from '@tollgate/search-broker'
-import { type Life, type Running, runUntilSignal, startHealth } from '@tollgate/service'
-import { type Log, startTelemetry } from '@tollgate/telemetry'
-import { setStarterPrices, welcome } from './first-start.ts'
-import * as slices from './slices.ts'
-
-export const serviceNames = [
-  'gateway',
-  'search-broker',
-  'fetch-worker',
-  'sandbox-broker',
-  'billing',
-  'sandbox',
-] as const
-export type ServiceName = (typeof serviceNames)[number]
-export const isServiceName = (name: string): name is ServiceName => (serviceNames as readonly string[]).includes(name)
-
-interface Setup {
-  config: Config
-  env: NodeJS.ProcessEnv
-  log: Log
-}
-
-interface Shared extends Setup {
-  bus: Bus
-  version: string
-}
+import { memoryBus, natsBus } from '@tollgate/bus'
+import type { Database } from '@tollgate/db'
+import { openDb } from '@tollgate/db'
+import { type Life, runUntilSignal, startHealth } from '@tollgate/service'
+import { startTelemetry } from '@tollgate/telemetry'
+import { keyLines, setStarterPrices, welcome } from './first-start.ts'
+import { busPart, open, openSandbox, type ServiceName, type Setup, type Shared } from './open.ts'
 
 const root = join(import.meta.dirname, '..')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -51,13 +23,12 @@ export function start(what: 'all' | ServiceName, setup: Setup): Promise<never> {
 
 async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<void> {
   const { config, log } = setup
-  await openProcess(name, life, setup, config.health_port)
+  await openProcess(name, life, setup)
   if (name === 'sandbox') {
-    life.keep('sandbox', await startSandbox({ log, settings: slices.sandboxSettings(config) }))
+    life.keep(name, await openSandbox(setup, config.sandbox_port))
     return
   }
-  const needsDb = name === 'gateway' || name === 'billing'
-  const db = needsDb ? await openPostgres(name, life, setup) : undefined
+  const db = name === 'gateway' || name === 'billing' ? await openPostgres(name, life, setup) : undefined
   if (config.nats_url === undefined)
     throw new Error(`${name} meets the other services on NATS: set nats_url (OTARI_NATS_URL), or run \`all\``)
   const bus = await natsBus({
@@ -68,64 +39,76 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
     streamReplicas: config.nats_replicas,
   })
   const shared: Shared = { ...setup, bus, version }
-  if (name === 'gateway' && db) {
-    // its streams use the bus to the end, so the bus closes after it
-    life.keep('bus', busPart(bus))
-    life.keep(name, await openGateway(db, shared))
-    return
+  switch (name) {
+    case 'gateway': {
+      // its streams use the bus to the end, so the bus closes after it
+      life.keep('bus', busPart(bus))
+      const gateway = await open.gateway(shared, needed(db))
+      life.keep(name, gateway.running)
+      for (const line of keyLines(gateway)) console.log(line)
+      return
+    }
+    // everywhere else calls under way end with the bus, and need the service until then
+    case 'billing':
+      life.keep(name, await open.billing(shared, needed(db)))
+      break
+    case 'search-broker':
+      life.keep(name, await open.searchBroker(shared))
+      break
+    case 'fetch-worker':
+      life.keep(name, await open.fetchWorker(shared))
+      break
+    case 'sandbox-broker':
+      life.keep(name, await open.sandboxBroker(shared, { url: config.sandbox_url }))
+      break
+    default:
+      return name satisfies never
   }
-  // calls under way end with the bus, and need the service until then
-  const service = name === 'billing' && db ? await openBilling(db, shared) : await openBroker(name, shared)
-  life.keep(name, service)
   life.keep('bus', busPart(bus))
 }
 
 /** One process: the memory bus, an embedded database in the data folder, and a sandbox when none is configured. */
 async function startAll(life: Life, setup: Setup): Promise<void> {
   const { config, log } = setup
-  // a port of its own for probes is for a cluster; here the gateway answers /health
-  await openProcess('tollgate', life, setup, setup.env.OTARI_HEALTH_PORT ? config.health_port : 0)
+  await openProcess('tollgate', life, setup)
   mkdirSync(config.data_dir, { recursive: true })
   const db = await openDb({
     url: config.database_url ?? join(config.data_dir, 'db'),
     log,
     poolSize: config.database_pool,
   })
-  life.keep('database', { close: () => db.close().then(() => true) })
+  life.keep('database', databasePart(db))
 
   const bus = memoryBus({ log })
   const shared: Shared = { ...setup, bus, version }
   const sandbox = config.sandbox_url === undefined ? await openBundledSandbox(life, setup) : { url: config.sandbox_url }
-  life.keep('billing', await openBilling(db, shared))
-  life.keep('sandbox-broker', await openSandboxBroker(shared, sandbox.url, sandbox.why))
-  life.keep('search-broker', await openBroker('search-broker', shared))
-  life.keep('fetch-worker', await openBroker('fetch-worker', shared))
+  life.keep('billing', await open.billing(shared, db))
+  life.keep('sandbox-broker', await open.sandboxBroker(shared, sandbox))
+  life.keep('search-broker', await open.searchBroker(shared))
+  life.keep('fetch-worker', await open.fetchWorker(shared))
   life.keep('bus', busPart(bus))
 
-  const tables = await migrateGateway(db)
-  const masterKey = config.master_key === undefined ? await ensureMasterKey(tables) : undefined
-  const firstKey = await ensureFirstKey(tables)
-  if (firstKey !== undefined) await setStarterPrices(bus)
-  const gateway = await serveGateway(db, shared)
-  life.keep('gateway', gateway)
-  console.log(await welcome({ config, masterKey, firstKey, bus, url: gateway.url }))
+  const gateway = await open.gateway(shared, db)
+  life.keep('gateway', gateway.running)
+  if (gateway.firstKey !== undefined) await setStarterPrices(bus)
+  console.log(await welcome({ ...gateway, config, bus, url: gateway.running.url }))
 }
 
-async function openBundledSandbox(life: Life, { config, log }: Setup): Promise<{ url?: string; why?: string }> {
-  if (!config.sandbox_bundled) return { why: 'the bundled sandbox is switched off and no sandbox_url is set' }
+async function openBundledSandbox(life: Life, setup: Setup): Promise<{ url?: string; why?: string }> {
+  if (!setup.config.sandbox_bundled) return { why: 'the bundled sandbox is switched off and no sandbox_url is set' }
   try {
-    const sandbox = await startSandbox({ log, settings: { ...slices.sandboxSettings(config), port: 0 } })
+    const sandbox = await openSandbox(setup, 0)
     life.keep('sandbox', sandbox)
     return { url: sandbox.url }
   } catch (error) {
-    const why = error instanceof Error ? error.message : 'it did not start'
-    log.warn({ err: error }, 'the bundled sandbox did not start: code execution is not available')
-    return { why: `the bundled sandbox did not start: ${why}` }
+    const why = `the bundled sandbox did not start: ${error instanceof Error ? error.message : 'unknown reason'}`
+    setup.log.warn({ err: error }, why)
+    return { why }
   }
 }
 
 /** Telemetry and the probes: they stand first and go last. */
-async function openProcess(service: string, life: Life, { config, log }: Setup, healthPort: number): Promise<void> {
+async function openProcess(service: string, life: Life, { config, log, healthPort }: Setup): Promise<void> {
   const telemetry = startTelemetry({
     service,
     version,
@@ -135,10 +118,8 @@ async function openProcess(service: string, life: Life, { config, log }: Setup, 
   })
   if (healthPort > 0) {
     const { metricsText } = telemetry
-    life.keep(
-      'health',
-      await startHealth({ port: healthPort, host: config.health_host, notReady: life.notReady, metricsText }),
-    )
+    const health = { port: healthPort, host: config.health_host, notReady: life.notReady, metricsText }
+    life.keep('health', await startHealth(health))
   }
   life.keep('telemetry', { close: () => telemetry.shutdown().then(() => true) })
 }
@@ -147,62 +128,13 @@ async function openPostgres(name: string, life: Life, { config, log }: Setup): P
   if (config.database_url === undefined)
     throw new Error(`${name} keeps its rows in Postgres: set database_url (OTARI_DATABASE_URL), or run \`all\``)
   const db = await openDb({ url: config.database_url, log, poolSize: config.database_pool, name: `tollgate-${name}` })
-  life.keep('database', { close: () => db.close().then(() => true) })
+  life.keep('database', databasePart(db))
   return db
 }
 
-async function openGateway(db: Database, shared: Shared): Promise<Running> {
-  const tables = await migrateGateway(db)
-  const masterKey = shared.config.master_key === undefined ? await ensureMasterKey(tables) : undefined
-  if (masterKey !== undefined) console.log(`master key, shown this once: ${masterKey}`)
-  return serveGateway(db, shared)
+const databasePart = (db: Database) => ({ close: () => db.close().then(() => true) })
+
+function needed(db: Database | undefined): Database {
+  if (!db) throw new Error('this service was started without its database')
+  return db
 }
-
-const serveGateway = (db: Database, { config, bus, log, version }: Shared) =>
-  startGateway({
-    bus,
-    log,
-    db,
-    version,
-    settings: slices.gatewaySettings(config),
-    host: config.host,
-    port: config.port,
-    providers: slices.providers(config),
-    demoProvider: config.demo_provider,
-    ...(config.master_key === undefined ? {} : { masterKey: config.master_key }),
-  })
-
-const openBilling = (db: Database, { config, bus, log }: Shared) =>
-  startBilling({
-    bus,
-    log,
-    db,
-    requirePricing: config.require_pricing,
-    sweepEveryMs: config.sweep_interval_sec * 1_000,
-    sweepGraceMs: config.sweep_grace_sec * 1_000,
-    configuredPrices: slices.configuredPrices(config),
-  })
-
-const openSandboxBroker = ({ config, bus, log }: Shared, url: string | undefined, why?: string) =>
-  startSandboxBroker({ bus, log, settings: slices.sandboxBrokerSettings(config, url, why) })
-
-function openBroker(name: Exclude<ServiceName, 'gateway' | 'billing' | 'sandbox'>, shared: Shared): Promise<Running>
-function openBroker(name: ServiceName, shared: Shared): Promise<Running>
-function openBroker(name: ServiceName, shared: Shared): Promise<Running> {
-  const { config, env, bus, log } = shared
-  switch (name) {
-    case 'search-broker':
-      return startSearchBroker({ bus, log, settings: slices.searchSettings(config) })
-    case 'fetch-worker':
-      return startFetchWorker({ bus, log, settings: slices.fetchSettings(config, env) })
-    case 'sandbox-broker':
-      return openSandboxBroker(shared, config.sandbox_url)
-    default:
-      throw new Error(`${name} is not a service of this kind`)
-  }
-}
-
-const busPart = (bus: Bus): Running => ({
-  notReady: async () => (bus.status().connected ? undefined : 'not connected'),
-  close: (deadline) => bus.drain(deadline),
-})

@@ -1,0 +1,99 @@
+import type { Bus } from '@tollgate/bus'
+import type { Config } from '@tollgate/config'
+import type { Database } from '@tollgate/db'
+import type { Running } from '@tollgate/service'
+import type { Log } from '@tollgate/telemetry'
+import * as slices from './slices.ts'
+
+export const serviceNames = [
+  'gateway',
+  'search-broker',
+  'fetch-worker',
+  'sandbox-broker',
+  'billing',
+  'sandbox',
+] as const
+export type ServiceName = (typeof serviceNames)[number]
+export const isServiceName = (name: string): name is ServiceName => (serviceNames as readonly string[]).includes(name)
+
+/** What the entry point read. */
+export interface Setup {
+  config: Config
+  env: NodeJS.ProcessEnv
+  log: Log
+  /** 0: no probes. */
+  healthPort: number
+}
+
+/** What the services of one process share. */
+export interface Shared extends Setup {
+  bus: Bus
+  version: string
+}
+
+// Each service's code is loaded when it is opened: a fetch-worker process never loads the HTTP API.
+
+/** Opens each service with its own part of the configuration. */
+export const open = {
+  async gateway({ config, bus, log, version }: Shared, db: Database) {
+    const { ensureFirstKey, ensureMasterKey, migrateGateway, startGateway } = await import('@tollgate/gateway')
+    const tables = await migrateGateway(db)
+    const masterKey = config.master_key === undefined ? await ensureMasterKey(tables) : undefined
+    const firstKey = await ensureFirstKey(tables)
+    const running = await startGateway({
+      bus,
+      log,
+      db,
+      version,
+      settings: slices.gatewaySettings(config),
+      host: config.host,
+      port: config.port,
+      providers: slices.providers(config),
+      demoProvider: config.demo_provider,
+      ...(config.master_key === undefined ? {} : { masterKey: config.master_key }),
+    })
+    return { running, masterKey, firstKey }
+  },
+
+  async billing({ config, bus, log }: Shared, db: Database): Promise<Running> {
+    const { startBilling } = await import('@tollgate/billing')
+    return startBilling({
+      bus,
+      log,
+      db,
+      requirePricing: config.require_pricing,
+      sweepEveryMs: config.sweep_interval_sec * 1_000,
+      sweepGraceMs: config.sweep_grace_sec * 1_000,
+      configuredPrices: slices.configuredPrices(config),
+    })
+  },
+
+  async searchBroker({ config, bus, log }: Shared): Promise<Running> {
+    const { startSearchBroker } = await import('@tollgate/search-broker')
+    return startSearchBroker({ bus, log, settings: slices.searchSettings(config) })
+  },
+
+  async fetchWorker({ config, env, bus, log }: Shared): Promise<Running> {
+    const { startFetchWorker } = await import('@tollgate/fetch-worker')
+    return startFetchWorker({ bus, log, settings: slices.fetchSettings(config, env) })
+  },
+
+  async sandboxBroker(
+    { config, bus, log }: Shared,
+    sandbox: { url?: string | undefined; why?: string },
+  ): Promise<Running> {
+    const { startSandboxBroker } = await import('@tollgate/sandbox-broker')
+    return startSandboxBroker({ bus, log, settings: slices.sandboxBrokerSettings(config, sandbox.url, sandbox.why) })
+  },
+}
+
+/** The bundled code-execution backend; throws a sentence when this machine cannot run one. */
+export async function openSandbox({ config, log }: Setup, port: number): Promise<Running & { url: string }> {
+  const { startSandbox } = await import('@tollgate/sandbox')
+  return startSandbox({ log, settings: { ...slices.sandboxSettings(config), port } })
+}
+
+export const busPart = (bus: Bus): Running => ({
+  notReady: async () => (bus.status().connected ? undefined : 'not connected'),
+  close: (deadline) => bus.drain(deadline),
+})
