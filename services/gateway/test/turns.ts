@@ -40,4 +40,7 @@ function entryOf(raw: JsonObject): ToolEntry {
     : { kind: 'typed', type: String(type), raw }
 }
 
-export const chatFunction = (name: string): JsonObject => ({ type: 'function', function: { name, parameters: {} } })
+export const chatFunction = (name: string): JsonObject => ({
+  type: 'function',
+  function: { name, parameters: { type: 'object', properties: {} } },
+})

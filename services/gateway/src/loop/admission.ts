@@ -4,6 +4,7 @@ import type { PriceKey, Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Turn } from '../conversation/turn.ts'
 import type { ModelProvider } from '../models/provider.ts'
+import type { ResolvedModel } from '../models/registry.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { readExecutors } from './executors.ts'
@@ -22,18 +23,12 @@ export interface LoopNeeds {
   mixedTurns: MixedTurns
 }
 
-/** A model that may answer: an instance, and its own name for the model. */
-export interface Candidate {
-  provider: ModelProvider
-  model: string
-}
-
 export interface TurnRequest {
   turn: Turn
   bodyText: string
   headers: IncomingHttpHeaders
   /** In the order they are tried. */
-  candidates: readonly Candidate[]
+  candidates: readonly ResolvedModel[]
   tenancy: Tenancy
   budgetExempt: boolean
   /** The path of the API that was called, as it stands in usage rows. */
@@ -43,7 +38,9 @@ export interface TurnRequest {
   deadline: number
 }
 
-export interface Attempt extends Candidate {
+export interface Attempt {
+  provider: ModelProvider
+  model: string
   plan: Plan
 }
 
@@ -67,10 +64,11 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
   const executors = readExecutors(request.headers)
   const capabilities = mayRunHere(request.turn) ? await needs.capabilities() : runsNothing
   const turn = { ...request.turn, messages: needs.mixedTurns.restore(tenancy, request.turn.messages) }
-  const attempts = candidates.map(({ provider, model }) => {
-    const target = targetOf(provider, model)
-    return { provider, model, plan: plan({ turn, bodyText, settings, capabilities, executors, target }) }
-  })
+  const attempts = candidates.map((candidate) => ({
+    provider: candidate.provider,
+    model: candidate.model,
+    plan: plan({ turn, bodyText, settings, capabilities, executors, target: targetOf(candidate) }),
+  }))
   const [first, ...others] = attempts
   if (first === undefined) throw new Error('a request was admitted without a model to answer it')
 

@@ -1,4 +1,5 @@
 import type { Dialect, Wire } from '../conversation/turn.ts'
+import type { ResolvedModel } from '../models/registry.ts'
 import { codeExecution } from '../tools/code-execution.ts'
 import type { Tool } from '../tools/tool.ts'
 import { webFetch } from '../tools/web-fetch.ts'
@@ -32,14 +33,19 @@ const dialectOfWire: Record<Wire, Dialect | undefined> = {
   anthropic: 'messages',
   demo: undefined,
 }
-const namedVendors: ReadonlySet<string> = new Set<Vendor>(['anthropic', 'openai', 'deepseek', 'gemini'])
+/** A compatible server is a vendor's own where its instance bears the vendor's name. */
+const vendorsByName: ReadonlySet<string> = new Set<Vendor>(['deepseek', 'gemini'])
 
-/** An instance is its vendor's own when it bears the vendor's name; another name on a vendor's wire is somebody else's. */
-export const targetOf = ({ name, wire }: { name: string; wire: Wire }, model: string): Target => ({
-  vendor: namedVendors.has(name) ? (name as Vendor) : 'other',
+export const targetOf = ({ provider: { name, wire }, model, type }: ResolvedModel): Target => ({
+  vendor: vendorOf(name, type),
   model,
   dialect: dialectOfWire[wire],
 })
+
+function vendorOf(name: string, type: ResolvedModel['type']): Vendor {
+  if (type === 'openai' || type === 'anthropic') return type
+  return vendorsByName.has(name) ? (name as Vendor) : 'other'
+}
 
 interface NativePair {
   keyword: RegExp

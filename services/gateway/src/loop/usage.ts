@@ -59,7 +59,7 @@ export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']):
     },
     hearForwarded(tokens, characters) {
       if (round === undefined) return
-      round = { ...round, characters, events: characters, counted: tokens !== undefined }
+      round = { ...round, characters, events: 1, counted: tokens !== undefined }
       if (tokens) settled = { ...settled, tokens: addTokens(settled.tokens, tokens) }
     },
     endRound() {

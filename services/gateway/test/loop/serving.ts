@@ -20,6 +20,8 @@ export async function openLoop(changed: Partial<GatewaySettings> = {}) {
   }
 }
 
+const typeOf = { 'openai-chat': 'openai-compatible', anthropic: 'anthropic', demo: 'demo' } as const
+
 type Script = Parameters<typeof scripted>[0] | ScriptedProvider[]
 
 async function* serve(needs: LoopNeeds, turn: Turn, script: Script, more: Partial<TurnRequest> = {}) {
@@ -30,7 +32,7 @@ async function* serve(needs: LoopNeeds, turn: Turn, script: Script, more: Partia
     turn,
     bodyText: JSON.stringify(turn.raw),
     headers: {},
-    candidates: providers.map((provider) => ({ provider, model: 'm' })),
+    candidates: providers.map((provider) => ({ provider, model: 'm', type: typeOf[provider.wire] })),
     tenancy,
     budgetExempt: false,
     endpoint: '/api/v1/chat/completions',

@@ -1,0 +1,131 @@
+import type { Tenancy } from '@tollgate/contracts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { actFor } from '../auth/acting-user.ts'
+import { refuseModel } from '../auth/allowed-models.ts'
+import type { Identities } from '../auth/identities.ts'
+import type { Identity } from '../auth/identity.ts'
+import type { AnswerWriter } from '../dialects/answer-writer.ts'
+import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop/admission.ts'
+import { answering } from '../loop/answering.ts'
+import { canForward } from '../models/provider.ts'
+import type { ModelRegistry } from '../models/registry.ts'
+import { type Answer, collectAnswer } from './collect.ts'
+import { openEventStream } from './event-stream.ts'
+import { forwardAnswer } from './forward-answer.ts'
+import type { RequestEnd } from './request-end.ts'
+import type { Dialect, JsonObject, Turn } from './turn.ts'
+
+/** A client dialect, as the one path of every answer knows it. */
+export interface ClientDialect {
+  name: Dialect
+  /** The path of its API, as it stands in usage rows. */
+  endpoint: string
+  parse(body: unknown, bodyCharacters: number): Turn
+  writer(turn: Turn): AnswerWriter
+  render(answer: Answer, turn: Turn): JsonObject
+  /** A failure before the first byte. */
+  error(thrown: unknown): { status: number; headers: Record<string, string>; body: object }
+}
+
+export interface AnswerNeeds extends LoopNeeds {
+  identities: Identities
+  models: ModelRegistry
+}
+
+/** A request on its way, with everything that writing its answer takes. */
+export interface Exchange {
+  needs: AnswerNeeds
+  dialect: ClientDialect
+  reply: FastifyReply
+  request: TurnRequest
+}
+
+/** Answers one request of one dialect: decides in the order of R-65, then streams, collects or forwards. */
+export async function answer(
+  needs: AnswerNeeds,
+  dialect: ClientDialect,
+  { body, bodyText, headers, identity, id }: FastifyRequest,
+  reply: FastifyReply,
+  { signal, deadline }: RequestEnd,
+): Promise<void> {
+  try {
+    const turn = dialect.parse(body, bodyText.length)
+    const acting = await actFor(identity, turn.user, { dialect: dialect.name, ...needs })
+    refuseModel(acting, turn.model)
+    const request: TurnRequest = {
+      turn,
+      bodyText,
+      headers,
+      candidates: [needs.models.resolve(turn.model)],
+      tenancy: tenancyOf(acting, id),
+      budgetExempt: acting.budgetExempt,
+      endpoint: dialect.endpoint,
+      signal,
+      deadline,
+    }
+    const exchange: Exchange = { needs, dialect, reply, request }
+    const admission = await admit(needs, request)
+    await way(admission)(exchange, admission)
+  } catch (thrown) {
+    await refuse(needs, dialect, reply, thrown)
+  }
+}
+
+const tenancyOf = ({ organization, workspace, user, key }: Identity, request: string): Tenancy => ({
+  organization,
+  workspace,
+  user,
+  key,
+  request,
+  attempt: 0,
+})
+
+type Way = (exchange: Exchange, admission: Admission) => Promise<void>
+
+/** Bytes go through as they are where no tool runs here and the provider speaks what the client reads. */
+function way({ attempts: [first, ...others] }: Admission): Way {
+  const { provider, plan } = first
+  if (others.length === 0 && plan.owned.size === 0 && canForward(provider, plan.turn)) return forwardAnswer
+  return plan.turn.stream ? streamAnswer : collectedAnswer
+}
+
+async function collectedAnswer({ needs, dialect, reply, request }: Exchange, admission: Admission): Promise<void> {
+  const whole = await collectAnswer(answering(needs, request, admission))
+  const text = JSON.stringify(dialect.render(whole, request.turn))
+  void reply.code(200).type('application/json; charset=utf-8').send(text)
+}
+
+/** Nothing is written before the first event, so that whatever fails until then still has a status of its own. */
+async function streamAnswer({ needs, dialect, reply, request }: Exchange, admission: Admission): Promise<void> {
+  const { turn, signal } = request
+  const events = answering(needs, request, admission)
+  let step = await events.next()
+  const writer = dialect.writer(turn)
+  const everyMs = needs.settings.streamingKeepaliveIntervalMs
+  const stream = openEventStream(reply, { keepalive: writer.keepalive, everyMs, signal })
+  try {
+    while (!step.done) {
+      const full = stream.write(writer.push(step.value))
+      if (full) await full
+      step = await events.next()
+    }
+    stream.end(writer.end())
+  } catch (thrown) {
+    needs.log.warn({ request: request.tenancy.request, err: thrown }, 'a stream broke off')
+    stream.end(writer.fail())
+  } finally {
+    await events.return(undefined)
+  }
+}
+
+/** A failure before the first byte. A client that left is told nothing, but its log line and its settlement are the same. */
+async function refuse(
+  { log }: AnswerNeeds,
+  dialect: ClientDialect,
+  reply: FastifyReply,
+  thrown: unknown,
+): Promise<void> {
+  const { status, headers, body } = dialect.error(thrown)
+  if (status >= 500) log.error({ request: reply.request.id, status, err: thrown }, 'request failed')
+  void reply.code(status).headers(headers).type('application/json; charset=utf-8').send(JSON.stringify(body))
+}
