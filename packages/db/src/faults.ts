@@ -17,6 +17,8 @@ const systemErrors = new Set([
 /** SQLSTATEs that say the server is going, full or not there yet; class 08 is the connection itself. */
 const serverStates = new Set(['57P01', '57P02', '57P03', '53300'])
 const STATEMENT_CANCELLED = '57014'
+/** NUL, as a parameter or inside JSON: no text of Postgres may hold it. */
+const NOT_TEXT = new Set(['22021', '22P05'])
 
 /** pg's own words for a lost connection, which carry no code. */
 const driverWords =
@@ -30,14 +32,17 @@ export function brokeConnection(thrown: unknown): boolean {
 }
 
 /**
- * `unavailable` for what another try on a sound connection may mend, `timeout` for a statement that took too long. What
- * the server says about a statement itself passes unchanged: only the caller knows what it means.
+ * `unavailable` for what another try on a sound connection may mend, `timeout` for a statement that took too long,
+ * `invalid_value` for text from outside that no column can hold. What else the server says about a statement passes
+ * unchanged: only the caller knows what it means.
  */
 export function databaseFault(thrown: unknown): unknown {
   if (thrown instanceof Fault) return thrown
   if (brokeConnection(thrown)) return new Fault('unavailable', 'the database cannot be reached', { cause: thrown })
-  if (codeOf(thrown) === STATEMENT_CANCELLED) {
-    return new Fault('timeout', 'the database took too long', { cause: thrown })
+  const code = codeOf(thrown)
+  if (code === STATEMENT_CANCELLED) return new Fault('timeout', 'the database took too long', { cause: thrown })
+  if (code !== undefined && NOT_TEXT.has(code)) {
+    return new Fault('invalid_value', 'a text holds a character that cannot be stored', { cause: thrown })
   }
   return thrown
 }

@@ -84,6 +84,14 @@ describe.each(kinds)('a %s database', (kind) => {
     })
   })
 
+  test('calls text with a NUL in it an invalid value', async () => {
+    const echo = opened.db.prepare('echo_text', 'select $1::text as value')
+    await expect(echo(['a\0b'])).rejects.toMatchObject({ failure: 'invalid_value' })
+    const json = opened.db.prepare('echo_json', 'select $1::jsonb as value')
+    await expect(json([JSON.stringify({ a: '\0' })])).rejects.toMatchObject({ failure: 'invalid_value' })
+    await expect(echo(['still here'])).resolves.toEqual([{ value: 'still here' }])
+  })
+
   test('answers a ping', async () => {
     await expect(opened.db.ping(1_000)).resolves.toBeUndefined()
   })

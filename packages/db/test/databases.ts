@@ -1,5 +1,5 @@
 import { openLog } from '@tollgate/telemetry'
-import { freshDatabase } from '@tollgate/testing'
+import { freshDatabase, freshFolder } from '@tollgate/testing'
 import { inject } from 'vitest'
 import { type Database, type OpenOptions, openDb } from '../src/index.ts'
 
@@ -13,11 +13,16 @@ export interface Opened {
   close(): Promise<void>
 }
 
-/** An empty database of the given kind, PGlite's in memory. */
+/** An empty database of the given kind. */
 export async function open(kind: (typeof kinds)[number], options: Partial<OpenOptions> = {}): Promise<Opened> {
   if (kind === 'pglite') {
-    const db = await openDb({ url: 'memory:', log, ...options })
-    return { db, another: async () => db, close: () => db.close() }
+    const folder = await freshFolder()
+    const db = await openDb({ url: folder.url, log, ...options })
+    const close = async () => {
+      await db.close()
+      await folder.drop()
+    }
+    return { db, another: async () => db, close }
   }
   const fresh = await freshDatabase(inject('postgresUrl'))
   const opened: Database[] = []

@@ -1,6 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { type EmbeddedFolder, freshFolder } from '@tollgate/testing'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openDb } from '../src/index.ts'
@@ -39,12 +37,21 @@ describe('the one connection of PGlite', () => {
   })
 })
 
+test('a database in memory begins empty and leaves nothing', async () => {
+  const db = await openDb({ url: 'memory:', log })
+  const { rows } = await sql`select count(*) as tables from pg_tables where schemaname = 'public'`.execute(db.kysely)
+  expect(rows).toEqual([{ tables: 0n }])
+  await db.close()
+}, 60_000)
+
 describe('a PGlite folder', () => {
+  let fresh: EmbeddedFolder
   let folder: string
   beforeEach(async () => {
-    folder = join(await mkdtemp(join(tmpdir(), 'db-')), 'nested', 'db')
+    fresh = await freshFolder()
+    folder = fresh.url
   })
-  afterEach(() => rm(join(folder, '../..'), { recursive: true, force: true }))
+  afterEach(() => fresh.drop())
 
   test('keeps its rows for the next start', async () => {
     const first = await openDb({ url: folder, log })
