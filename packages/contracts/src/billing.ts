@@ -96,6 +96,7 @@ export const breakdownLine = z.object({
   unitRate: decimalText.nullable(),
   cost: decimalText.nullable(),
 })
+export type BreakdownLine = z.infer<typeof breakdownLine>
 
 export const usageRow = z.object({
   id: z.string(),

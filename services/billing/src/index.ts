@@ -1,0 +1,2 @@
+export { type BillingNeeds, startBilling } from './billing.ts'
+export type { ConfiguredPrice } from './configured-prices.ts'
