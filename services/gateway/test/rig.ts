@@ -1,5 +1,5 @@
-import type { Bus } from '@tollgate/bus'
-import { memoryBus } from '@tollgate/bus'
+import type { Server } from 'node:http'
+import { type Bus, memoryBus } from '@tollgate/bus'
 import { openDb } from '@tollgate/db'
 import { openLog } from '@tollgate/telemetry'
 import { type FreshDatabase, freshDatabase } from '@tollgate/testing'
@@ -46,6 +46,7 @@ export interface Rig {
   makeKey(wanted?: object): Promise<{ id: string; key: string }>
   /** A second process of the same deployment. */
   replica(): Promise<Rig>
+  server: Server
   drain(deadline: number): Promise<boolean>
   close(): Promise<void>
 }
@@ -118,6 +119,7 @@ async function startOn(
       replicas.push(rig)
       return rig
     },
+    server: server.server,
     drain: (deadline) => drain.close(deadline),
     async close() {
       for (const replica of replicas) await replica.close()

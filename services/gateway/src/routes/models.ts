@@ -7,8 +7,8 @@ import type { Identity } from '../auth/identity.ts'
 export interface ListedModel {
   /** `instance:model`, as a request names it. */
   id: string
-  /** The instance. */
-  owner: string
+  /** The instance's name. */
+  provider: string
 }
 
 const entry = z.strictObject({
@@ -53,4 +53,4 @@ export const modelRoutes =
   }
 
 /** Providers do not tell us when a model was made; clients want a number. */
-const show = ({ id, owner }: ListedModel) => ({ id, object: 'model' as const, created: 0, owned_by: owner })
+const show = ({ id, provider }: ListedModel) => ({ id, object: 'model' as const, created: 0, owned_by: provider })

@@ -9,7 +9,7 @@ let rig: Rig
 beforeAll(async () => {
   rig = await startRig({
     postgresUrl: inject('postgresUrl'),
-    models: ['openai:gpt-4o', 'openai:o3', 'anthropic:claude'].map((id) => ({ id, owner: id.split(':')[0]! })),
+    models: ['openai:gpt-4o', 'openai:o3', 'anthropic:claude'].map((id) => ({ id, provider: id.split(':')[0]! })),
     // a completion up to where its model would be called: the order of checks is the real one
     routes: ({ identities, settings }) => [
       async (app) => {

@@ -1,0 +1,100 @@
+import type { Bus } from '@tollgate/bus'
+import type { Database } from '@tollgate/db'
+import type { CommonNeeds, Running } from '@tollgate/service'
+import type { FastifyInstance } from 'fastify'
+import { buildApp } from './app.ts'
+import { masterKeyHash, migrateGateway } from './auth/first-start.ts'
+import { openIdentities } from './auth/identities.ts'
+import { openLastUsed } from './auth/last-used.ts'
+import { openRateLimit } from './auth/rate-limit.ts'
+import { rememberMixedTurns } from './loop/mixed-turns.ts'
+import { openModels, type ProviderSettings } from './models/registry.ts'
+import { chatCompletionsRoute } from './routes/chat-completions.ts'
+import { keyRoutes } from './routes/keys.ts'
+import { modelRoutes } from './routes/models.ts'
+import { pricingRoutes } from './routes/pricing.ts'
+import { toolRoutes } from './routes/tools.ts'
+import { usageRoutes } from './routes/usage.ts'
+import { userRoutes } from './routes/users.ts'
+import type { GatewaySettings } from './settings.ts'
+import type { GatewayDb } from './tables.ts'
+import { openCapabilities } from './tools/capabilities.ts'
+
+export interface GatewayNeeds extends CommonNeeds {
+  db: Database
+  settings: GatewaySettings
+  version: string
+  host: string
+  /** 0 takes any free one. */
+  port: number
+  /** CFG-37; the one made by `ensureMasterKey` when absent. */
+  masterKey?: string
+  providers: Readonly<Record<string, ProviderSettings>>
+  demoProvider: boolean
+}
+
+const READY_MS = 1_000
+
+/** Serves the HTTP API. Resolves once it listens; the first start's keys are made by `ensureMasterKey`, `ensureFirstKey`. */
+export async function startGateway(needs: GatewayNeeds): Promise<Running & { url: string }> {
+  const { bus, log, settings } = needs
+  const db = await migrateGateway(needs.db)
+  const lastUsed = openLastUsed(db, log)
+  const identities = openIdentities({
+    db,
+    bus,
+    masterKeyHash: await masterKeyHash(db, needs.masterKey),
+    used: lastUsed.note,
+  })
+  const models = openModels({ providers: needs.providers, demo: needs.demoProvider, log })
+  const capabilities = openCapabilities({ bus, settings, log })
+  const mixedTurns = rememberMixedTurns()
+  const rateLimit = openRateLimit(settings)
+  const notReady = () => whyNotReady(bus, db)
+
+  const { server, drain } = await buildApp({
+    log,
+    identities,
+    version: needs.version,
+    bodyLimitBytes: settings.bodyLimitBytes,
+    notReady,
+    routes: (cut) => [
+      chatCompletionsRoute({ bus, log, settings, capabilities, mixedTurns, identities, models, rateLimit }, cut),
+      modelRoutes({ listModels: models.list }),
+      toolRoutes({ capabilities }),
+      keyRoutes({ db, identities }),
+      userRoutes({ db, identities }),
+      pricingRoutes({ bus }),
+      usageRoutes({ bus }),
+    ],
+  })
+  const url = await listen(server, needs)
+
+  return {
+    url,
+    notReady,
+    async close(deadline) {
+      const ended = await drain.close(deadline)
+      identities.close()
+      await Promise.all([lastUsed.close(), models.close()])
+      return ended
+    },
+  }
+}
+
+async function listen(server: FastifyInstance, { host, port }: GatewayNeeds): Promise<string> {
+  try {
+    return await server.listen({ host, port })
+  } catch (error) {
+    const why = error instanceof Error && 'code' in error ? error.code : 'unknown'
+    throw new Error(`cannot listen on ${host}, port ${port} (${why}): set another host or port`, { cause: error })
+  }
+}
+
+/** New work is taken only where what it costs can be recorded. */
+async function whyNotReady(bus: Bus, db: GatewayDb): Promise<string | undefined> {
+  const { connected, canRecord } = bus.status()
+  if (!connected) return 'the bus is not connected'
+  if (!canRecord) return 'the bus cannot record usage'
+  return db.ping(READY_MS)
+}
