@@ -1,0 +1,73 @@
+import type { Socket } from 'node:net'
+import { z } from 'zod'
+import { SandboxLost } from './driver.ts'
+import { type Message, messageReader, packMessage } from './framing.ts'
+
+/** Questions to the supervisor of one session, and its answers. */
+export interface Channel {
+  /** Rejects with `SandboxLost` when the session ends first, or gives no answer in time: then it is ended. */
+  ask(header: object, options: { body?: Buffer; timeoutMs: number }): Promise<Message>
+  /** Like `ask`, with nothing to wait for. */
+  tell(header: object): void
+  /** The number `ask` gave its latest question. */
+  latest(): number
+  readonly closed: Promise<void>
+  close(): void
+}
+
+const anyAnswer = z.looseObject({ id: z.int() })
+
+/** The socket of a session that has said it is ready; it speaks only when asked. */
+export function openChannel(socket: Socket): Channel {
+  const reader = messageReader()
+  const waiting = new Map<number, { resolve(message: Message): void; reject(error: Error): void }>()
+  let asked = 0
+
+  const take = (message: Message) => {
+    const { id } = anyAnswer.parse(message.header)
+    waiting.get(id)?.resolve(message)
+    waiting.delete(id)
+  }
+  socket.on('data', (piece: Buffer) => {
+    try {
+      for (const message of reader.add(piece)) take(message)
+    } catch {
+      socket.destroy() // not what a supervisor of ours says: nothing in there can be relied on
+    }
+  })
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => {
+      for (const { reject } of waiting.values()) reject(new SandboxLost('the session has ended'))
+      waiting.clear()
+      resolve()
+    })
+  })
+  socket.on('error', () => {}) // `close` follows
+
+  return {
+    closed,
+    close: () => socket.destroy(),
+    latest: () => asked,
+    tell: (header) => void socket.write(packMessage(header)),
+    ask(header, { body, timeoutMs }) {
+      if (socket.destroyed) return Promise.reject(new SandboxLost('the session has ended'))
+      asked += 1
+      const id = asked
+      return new Promise((resolve, reject) => {
+        const late = setTimeout(() => socket.destroy(), timeoutMs)
+        const done = () => clearTimeout(late)
+        waiting.set(id, {
+          resolve: (message) => {
+            done()
+            resolve(message)
+          },
+          reject: (error) => {
+            done()
+            reject(error)
+          },
+        })
+        socket.write(packMessage({ ...header, id }, body))
+      })
+    },
+  }
+}

@@ -1,0 +1,148 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import type { Log } from '@tollgate/telemetry'
+import { z } from 'zod'
+import type { Sandbox } from './driver.ts'
+import { messageReader, packMessage } from './framing.ts'
+import { type Awaited, greet } from './greeting.ts'
+
+/** The process that sessions are forked from, and the socket they come to us by. */
+export interface Zygote {
+  readonly description: string
+  readonly python: string
+  /** Rejects when the machine refuses another process, or none answers in time. */
+  create(): Promise<Sandbox>
+  /** Resolves when the process is gone, and all its sessions with it. */
+  readonly ended: Promise<void>
+  close(): Promise<void>
+}
+
+export class Refused extends Error {
+  override readonly name = 'Refused'
+}
+
+const ENTRY = join(import.meta.dirname, '../python/zygote.py')
+const START_MS = 30_000
+const CREATE_MS = 10_000
+const CLOSE_MS = 5_000
+const MAX_ERROR_LINES = 1_000
+
+const fromZygote = z.union([
+  z.object({ ready: z.string(), python: z.string() }),
+  z.object({ refused: z.string() }),
+  z.object({ failed: z.int(), reason: z.string() }),
+])
+
+/** Rejects with `Refused` when this machine does not allow what the level needs. */
+export async function startZygote(python: string, config: object, log: Log): Promise<Zygote> {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-sandbox-'))
+  await mkdir(join(folder, 'root'))
+  await mkdir(join(folder, 'sockets'))
+  const awaited = new Map<number, Awaited>()
+  const server = createServer((socket) => greet(socket, awaited))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(join(folder, 'sockets', 's'), resolve)
+  })
+
+  // a process group of its own: Ctrl-C in a terminal is for the server, which then ends it in order
+  const child = spawn(python, ['-I', '-B', ENTRY], {
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+    env: { PATH: '/usr/bin:/bin' },
+    cwd: '/',
+    detached: true,
+  })
+  logErrors(child, log)
+  const control = child.stdio[3] as Socket
+  control.on('error', () => {}) // its end is seen as `exit`
+  const ended = once(child, 'exit').then(async () => {
+    for (const { reject } of awaited.values()) reject(new Error('the zygote has ended'))
+    awaited.clear()
+    await new Promise((done) => server.close(done))
+    await rm(folder, { recursive: true, force: true })
+  })
+  const close = async () => {
+    control.destroy()
+    const late = setTimeout(() => child.kill('SIGKILL'), CLOSE_MS)
+    await ended
+    clearTimeout(late)
+  }
+
+  try {
+    control.write(packMessage({ ...config, folder }))
+    const { ready, python: version } = await Promise.race([
+      listenTo(control, awaited),
+      ended.then(() => Promise.reject(new Refused('the Python process ended at its start'))),
+      once(AbortSignal.timeout(START_MS), 'abort').then(() => Promise.reject(new Refused('no answer in time'))),
+    ])
+    return { description: ready, python: version, ended, close, create: creator(control, awaited) }
+  } catch (thrown) {
+    await close()
+    throw thrown
+  }
+}
+
+/** Asks for sessions. Each comes by a connection of its own, and shows a ticket that is good for once. */
+function creator(control: Socket, awaited: Map<number, Awaited>): () => Promise<Sandbox> {
+  let numbers = 0
+  return () => {
+    numbers += 1
+    const number = numbers
+    const ticket = randomBytes(16).toString('hex')
+    const end = () => void control.write(packMessage({ op: 'end', number }))
+    return new Promise((resolve, reject) => {
+      const settle = () => {
+        clearTimeout(late)
+        awaited.delete(number)
+      }
+      const late = setTimeout(() => {
+        settle()
+        end()
+        reject(new Error('no session in time'))
+      }, CREATE_MS)
+      awaited.set(number, {
+        ticket,
+        end,
+        resolve: (sandbox) => {
+          settle()
+          resolve(sandbox)
+        },
+        reject: (error) => {
+          settle()
+          reject(error)
+        },
+      })
+      control.write(packMessage({ op: 'open', number, ticket }))
+    })
+  }
+}
+
+/** Resolves with the zygote's word that it is ready; sessions that failed are told to whoever waits for them. */
+function listenTo(control: Socket, awaited: Map<number, Awaited>): Promise<{ ready: string; python: string }> {
+  const reader = messageReader()
+  return new Promise((resolve, reject) => {
+    control.on('data', (piece: Buffer) => {
+      for (const { header } of reader.add(piece)) {
+        const answer = fromZygote.parse(header)
+        if ('ready' in answer) resolve(answer)
+        else if ('refused' in answer) reject(new Refused(answer.refused))
+        else awaited.get(answer.failed)?.reject(new Error(answer.reason))
+      }
+    })
+  })
+}
+
+/** What Python says when something of ours goes wrong; a bounded number of lines, as sessions could cause it. */
+function logErrors(child: ChildProcess, log: Log): void {
+  let lines = 0
+  createInterface({ input: child.stderr as Readable }).on('line', (line) => {
+    lines += 1
+    if (lines <= MAX_ERROR_LINES) log.warn({ line: line.slice(0, 500) }, 'the sandbox reports')
+  })
+}

@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { Busboy } from '@fastify/busboy'
+import type { FastifyRequest } from 'fastify'
+import { PIECE_BYTES, type Sandbox } from '../drivers/driver.ts'
+import { HttpRefusal } from './refusal.ts'
+
+interface Written {
+  path: string
+  size_bytes: number
+}
+
+/**
+ * Writes the part `file` into the session as it comes, and gives it its name at the end: a `path` may follow the file,
+ * and a broken or oversized upload leaves nothing (CP-20).
+ */
+export async function receiveUpload(request: FastifyRequest, sandbox: Sandbox, maxBytes: number): Promise<Written> {
+  const type = request.headers['content-type'] ?? ''
+  if (!/^multipart\/form-data\b/i.test(type)) throw new HttpRefusal(422, 'must be multipart/form-data')
+  const body = request.body as Readable
+  const upload = randomBytes(12).toString('hex')
+  try {
+    const { path, size } = await receive(body, type, (file) => store(file, sandbox, upload, maxBytes))
+    return { path: await sandbox.commit(upload, path, { exclusive: false }), size_bytes: size }
+  } catch (thrown) {
+    await sandbox.discard(upload)
+    await readToEnd(body, maxBytes)
+    throw thrown
+  }
+}
+
+/** Reads the form; `store` is given the file's stream and says its size. */
+function receive(
+  body: Readable,
+  type: string,
+  store: (file: Readable) => Promise<number>,
+): Promise<{ path: string; size: number }> {
+  const form = openForm(type)
+  let path: string | undefined
+  let name = ''
+  let storing: Promise<number> | undefined
+  let broken = () => {}
+  form.on('field', (field, value) => {
+    if (field === 'path' && value !== '') path = value
+  })
+  return new Promise((resolve, reject) => {
+    const malformed = (thrown: unknown) => reject(new HttpRefusal(422, 'not a complete form', { cause: thrown }))
+    form.on('file', (field, file, filename) => {
+      if (field !== 'file' || storing) {
+        file.resume()
+        return
+      }
+      name = filename
+      storing = store(file)
+      storing.catch(reject)
+      // what ends the form ends the file, and with it the wait for more of it
+      broken = () => file.destroy()
+    })
+    form.once('error', malformed)
+    body.once('error', malformed).once('close', () => {
+      if (body.readableEnded) return
+      malformed('the client left')
+      broken()
+    })
+    form.once('finish', () => {
+      if (!storing) return reject(new HttpRefusal(422, 'a part named file is required'))
+      storing.then((size) => resolve({ size, path: path ?? (name || 'upload') }), reject)
+    })
+    body.pipe(form)
+  })
+}
+
+function openForm(type: string) {
+  try {
+    return new Busboy({
+      headers: { 'content-type': type },
+      limits: { files: 1, fields: 8, parts: 16, fieldSize: 8_192, headerPairs: 32 },
+    })
+  } catch (thrown) {
+    throw new HttpRefusal(422, 'not a form', { cause: thrown })
+  }
+}
+
+async function store(file: Readable, sandbox: Sandbox, upload: string, maxBytes: number): Promise<number> {
+  let size = 0
+  let held: Buffer[] = []
+  let written = 0
+  const flush = async () => {
+    const data = Buffer.concat(held)
+    held = []
+    for (let offset = 0; offset === 0 || offset < data.length; offset += PIECE_BYTES)
+      await sandbox.write(upload, written + offset, data.subarray(offset, offset + PIECE_BYTES))
+    written += data.length
+  }
+  for await (const chunk of file as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxBytes) throw new HttpRefusal(413, 'the file is larger than the sandbox takes')
+    held.push(chunk)
+    if (size - written >= PIECE_BYTES) await flush()
+  }
+  if (size > written || size === 0) await flush()
+  return size
+}
+
+const READ_ON_MS = 10_000
+
+/** A refused client hears why only after it has sent everything; one that never ends is cut off. */
+async function readToEnd(body: Readable, maxBytes: number): Promise<void> {
+  if (body.readableEnded || body.destroyed) return
+  const late = setTimeout(() => body.destroy(), READ_ON_MS)
+  let rest = 2 * maxBytes
+  await new Promise<void>((resolve) => {
+    body.unpipe().once('end', resolve).once('close', resolve)
+    body.on('data', (chunk: Buffer) => {
+      rest -= chunk.length
+      if (rest < 0) body.destroy()
+    })
+    body.resume()
+  })
+  clearTimeout(late)
+}

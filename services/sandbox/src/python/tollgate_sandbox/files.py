@@ -1,0 +1,253 @@
+"""A session's files, on behalf of the server: done inside the session, with the session's own rights."""
+
+import errno
+import os
+import stat
+
+from . import kernel
+
+#: most entries that one look over the workspace takes in
+_MAX_ENTRIES = 5_000
+_MAX_DEPTH = 16
+_MAX_LISTED = 10_000
+#: of a file that is being written; hidden, and gone when the writing ends
+UPLOAD_PREFIX = ".upload-"
+
+
+class Refused(Exception):
+    """What to answer, as HTTP would say it."""
+
+    def __init__(self, status, reason):
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class Workspace:
+    def __init__(self, path):
+        self.path = path
+        self._root = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self):
+        os.close(self._root)
+
+    def list(self, path):
+        """The plain files of a folder, or the one file that is named. Links are not looked through."""
+        relative = self._relative(path)
+        with self._opened(relative, os.O_RDONLY | os.O_NONBLOCK) as fd:
+            status = os.fstat(fd)
+            if stat.S_ISREG(status.st_mode):
+                return [_described(relative, status)]
+            if not stat.S_ISDIR(status.st_mode):
+                raise Refused(404, "no such folder")
+            found = []
+            for name in sorted(os.listdir(fd))[:_MAX_LISTED]:
+                if name.startswith(UPLOAD_PREFIX) or not _is_text(name):
+                    continue
+                try:
+                    status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                except OSError:
+                    continue  # removed since the folder was read
+                if stat.S_ISREG(status.st_mode):
+                    found.append(_described(name if relative == "." else f"{relative}/{name}", status))
+            return found
+
+    def tree(self, path):
+        """Names two levels deep, folders with a slash at their end; None when the path is no folder."""
+        relative = self._relative(path)
+        try:
+            opened = self._opened(relative, os.O_RDONLY | os.O_DIRECTORY)
+        except Refused:
+            return None
+        with opened as fd:
+            names = []
+            for name, is_folder in _entries(fd):
+                names.append(name + "/" if is_folder else name)
+                if is_folder:
+                    with self._opened(f"{relative}/{name}", os.O_RDONLY | os.O_DIRECTORY) as inner:
+                        names += [f"{name}/{leaf}/" if deeper else f"{name}/{leaf}" for leaf, deeper in _entries(inner)]
+            return names[:_MAX_LISTED]
+
+    def read(self, path, offset, length):
+        """A piece of a plain file, and what tells whether the next piece is of the same file."""
+        relative = self._relative(path)
+        # never waits for a writer of a pipe, nor wakes a device
+        with self._opened(relative, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY) as fd:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise Refused(400, "not a file")
+            return status.st_size, f"{status.st_ino}:{status.st_mtime_ns}:{status.st_size}", os.pread(fd, length, offset)
+
+    def write(self, upload, offset, data):
+        """Adds to a file that nobody sees yet."""
+        name = UPLOAD_PREFIX + upload
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if offset == 0 else 0)
+        with self._opened(name, flags, 0o644) as fd:
+            while data:
+                try:
+                    written = os.pwrite(fd, data, offset)
+                except OSError as error:
+                    raise _full(error) from error
+                data = data[written:]
+                offset += written
+
+    def commit(self, upload, path, exclusive):
+        """Gives the written file its name, in one step: no reader ever sees half of it."""
+        relative = self._relative(path)
+        folder, name = os.path.split(relative)
+        if name in ("", ".", ".."):
+            raise Refused(422, "not the name of a file")
+        with self._folder(folder) as fd:
+            source = UPLOAD_PREFIX + upload
+            try:
+                target = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            except FileNotFoundError:
+                target = None
+            except OSError as error:
+                raise Refused(422, os.strerror(error.errno)) from error
+            if target is not None and exclusive:
+                raise Refused(409, "it exists")
+            if target is not None and stat.S_ISDIR(target.st_mode):
+                raise Refused(422, "a folder")
+            try:
+                if target is not None and stat.S_ISREG(target.st_mode):
+                    with self._opened(source, os.O_RDONLY | os.O_NOFOLLOW) as written:
+                        os.fchmod(written, stat.S_IMODE(target.st_mode))
+                os.rename(source, name, src_dir_fd=self._root, dst_dir_fd=fd)
+            except OSError as error:
+                raise _full(error) from error
+        return relative
+
+    def discard(self, upload):
+        try:
+            os.unlink(UPLOAD_PREFIX + upload, dir_fd=self._root)
+        except OSError:
+            pass  # never begun, or committed
+
+    def snapshot(self):
+        """What plain files there are and when each was last written; names that begin with a dot are nobody's result."""
+        found = {}
+        queue = [("", 0)]
+        while queue and len(found) < _MAX_ENTRIES:
+            folder, depth = queue.pop()
+            try:
+                with self._opened(folder or ".", os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
+                    for entry in entries:
+                        if entry.name.startswith(".") or entry.name == "__pycache__" or not _is_text(entry.name):
+                            continue
+                        path = f"{folder}/{entry.name}" if folder else entry.name
+                        status = entry.stat(follow_symlinks=False)
+                        if stat.S_ISREG(status.st_mode):
+                            found[path] = _version(status)
+                        elif stat.S_ISDIR(status.st_mode) and depth < _MAX_DEPTH:
+                            queue.append((path, depth + 1))
+                        if len(found) >= _MAX_ENTRIES:
+                            break
+            except (OSError, Refused):
+                continue  # removed or closed to us while we looked
+        return found
+
+    def written(self, path):
+        """What a snapshot would say of one file."""
+        try:
+            with self._opened(path, os.O_PATH | os.O_NOFOLLOW) as fd:
+                return _version(os.fstat(fd))
+        except Refused:
+            return None  # removed already
+
+    def usage(self):
+        """Bytes on the disk and number of entries, up to where a bound is certainly passed."""
+        total, entries = 0, 0
+        for folder, folders, names, fd in os.fwalk(self.path):
+            for name in folders + names:
+                try:
+                    total += os.stat(name, dir_fd=fd, follow_symlinks=False).st_blocks * 512
+                except OSError:
+                    continue
+                entries += 1
+            if entries > 1 << 20:
+                break
+        return total, entries
+
+    def _relative(self, path):
+        if "\0" in path or len(path) > 4_000 or not _is_text(path):
+            raise Refused(403, "not a path of the workspace")
+        full = os.path.normpath(os.path.join(self.path, path))
+        if full == self.path:
+            return "."
+        if not full.startswith(self.path + "/"):
+            raise Refused(403, "outside the workspace")
+        return full[len(self.path) + 1 :]
+
+    def _opened(self, relative, flags, mode=0):
+        return _Open(self._root, relative, flags, mode)
+
+    def _folder(self, relative):
+        """The folder, made with all that lead to it where it is missing."""
+        made = ""
+        for part in relative.split("/") if relative else ():
+            parent, made = made, f"{made}/{part}" if made else part
+            with self._opened(parent or ".", os.O_PATH | os.O_DIRECTORY) as fd:
+                try:
+                    os.mkdir(part, 0o755, dir_fd=fd)
+                except FileExistsError:
+                    pass
+                except OSError as error:
+                    raise _full(error) from error
+        return self._opened(relative or ".", os.O_PATH | os.O_DIRECTORY)
+
+
+class _Open:
+    """An open file as a context; why it could not be opened is said as HTTP would."""
+
+    def __init__(self, root, relative, flags, mode):
+        try:
+            self.fd = kernel.openat2(root, relative, flags, mode)
+        except OSError as error:
+            raise _unopened(error) from error
+
+    def __enter__(self):
+        return self.fd
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+
+def _unopened(error):
+    if error.errno in (errno.EXDEV, errno.ELOOP):
+        return Refused(403, "leads outside the workspace")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return Refused(404, "no such file")
+    if error.errno == errno.EACCES:
+        return Refused(403, "not permitted")
+    return _full(error)
+
+
+def _full(error):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM):
+        return Refused(413, "the workspace is full")
+    # a name too long, a device without a driver, a file where a folder should be
+    return Refused(400, os.strerror(error.errno))
+
+
+def _described(path, status):
+    return {"path": path, "size_bytes": status.st_size, "modified_at": status.st_mtime}
+
+
+def _version(status):
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _entries(fd):
+    with os.scandir(fd) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    return sorted((name, is_folder) for name, is_folder in found if not name.startswith(".") and _is_text(name))
+
+
+def _is_text(name):
+    """Names that are no UTF-8 come from Python as lone surrogates, which no answer can carry."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,156 @@
+"""The Linux calls that Python has no name for."""
+
+import ctypes
+import fcntl
+import os
+import platform
+import socket
+import struct
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+MACHINE = platform.machine()
+if MACHINE == "x86_64":
+    _NUMBERS = {"unshare": 272, "setns": 308, "pivot_root": 155, "capset": 126, "seccomp": 317}
+elif MACHINE == "aarch64":
+    _NUMBERS = {"unshare": 97, "setns": 268, "pivot_root": 41, "capset": 91, "seccomp": 277}
+else:
+    _NUMBERS = {}
+# the same on every machine, as all calls since 5.1 are
+_NUMBERS.update(
+    openat2=437,
+    mount_setattr=442,
+    landlock_create_ruleset=444,
+    landlock_add_rule=445,
+    landlock_restrict_self=446,
+)
+
+NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
+NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 8192, 16384, 1 << 18
+MNT_DETACH = 2
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 1, 4, 24, 36
+_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
+_LAST_CAPABILITY = 40
+
+RESOLVE_NO_MAGICLINKS, RESOLVE_BENEATH = 0x02, 0x08
+
+
+def _check(result, what):
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+    return result
+
+
+def syscall(name, *arguments):
+    """Raises OSError with the call's name as its file name, so that a refusal says what was refused."""
+    number = _NUMBERS.get(name)
+    if number is None:
+        raise OSError(38, f"unknown on {MACHINE}", name)
+    return _check(libc.syscall(ctypes.c_long(number), *arguments), name)
+
+
+def prctl(option, *arguments):
+    padded = (arguments + (0, 0, 0, 0))[:4]
+    return _check(libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)), f"prctl {option}")
+
+
+def unshare(flags):
+    syscall("unshare", ctypes.c_long(flags))
+
+
+def setns(fd, kind):
+    syscall("setns", ctypes.c_long(fd), ctypes.c_long(kind))
+
+
+def pivot_root_here():
+    """Makes the working directory the root, and lets go of the old one."""
+    syscall("pivot_root", b".", b".")
+    _check(libc.umount2(b".", MNT_DETACH), "umount2 old root")
+    os.chdir("/")
+
+
+def mount(source, target, kind=None, flags=0, data=None):
+    encoded = [os.fsencode(value) if value is not None else None for value in (source, target, kind)]
+    _check(libc.mount(*encoded, ctypes.c_ulong(flags), data.encode() if data else None), f"mount {target}")
+
+
+def unmount(target):
+    _check(libc.umount2(os.fsencode(target), MNT_DETACH), f"umount2 {target}")
+
+
+def restrict_mount(target, attributes, below=True):
+    """Adds read-only, nosuid and the like to a mount and to those below it; flags they have already are kept."""
+    attr = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    syscall(
+        "mount_setattr",
+        ctypes.c_long(_AT_FDCWD),
+        ctypes.c_char_p(os.fsencode(target)),
+        ctypes.c_long(_AT_RECURSIVE if below else 0),
+        ctypes.c_char_p(attr),
+        ctypes.c_size_t(len(attr)),
+    )
+
+
+def openat2(folder_fd, path, flags, mode=0):
+    """Opens below a folder: a path that leaves it, by `..` or by a link, fails in the kernel and not in a check before."""
+    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+    return syscall(
+        "openat2",
+        ctypes.c_long(folder_fd),
+        ctypes.c_char_p(os.fsencode(path)),
+        ctypes.c_char_p(how),
+        ctypes.c_size_t(len(how)),
+    )
+
+
+def die_with_parent():
+    prctl(_PR_SET_PDEATHSIG, 9)
+
+
+def adopt_orphans():
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def hide_memory():
+    """No ptrace, no /proc/<pid>/mem, environ or fd for a process of the same user."""
+    prctl(_PR_SET_DUMPABLE, 0)
+
+
+def show_memory():
+    """The opposite, for a user's program: how much memory it takes can then be read exactly."""
+    prctl(_PR_SET_DUMPABLE, 1)
+
+
+def refuse_new_privileges():
+    """From here on no program gives more rights than its caller has, whatever its file says."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def forget_capability_bounds():
+    for capability in range(_LAST_CAPABILITY + 1):
+        try:
+            prctl(_PR_CAPBSET_DROP, capability)
+        except OSError:
+            pass  # unknown to an older kernel, or never held by an ordinary user
+
+
+def drop_capabilities():
+    prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    header = struct.pack("=Ii", 0x20080522, 0)
+    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(bytes(24)))
+
+
+def loopback_up():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("16sH14x", b"lo", 0x1 | 0x40)
+        fcntl.ioctl(probe, 0x8914, request)
+
+
+def set_host_name(name):
+    socket.sethostname(name)

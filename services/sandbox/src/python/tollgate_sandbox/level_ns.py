@@ -1,0 +1,164 @@
+"""Level `ns`: a session has processes, files, network, IPC and a host name of its own, and no rights in any of them."""
+
+import os
+import signal
+
+from . import kernel, landlock, limits, processes, root, seccomp
+
+_INSIDE_USER = 1000
+#: mounted on for a moment, to be moved from there
+_STAGE = "/mnt"
+_OOM_SCORE = "800"
+#: what /proc tells about the machine and everybody on it
+_HIDDEN = tuple(
+    f"/proc/{name}"
+    for name in ("keys", "key-users", "timer_list", "sched_debug", "latency_stats", "kallsyms", "kcore", "kmsg")
+)
+
+
+class NsLevel:
+    name = "ns"
+    workspace = "/workspace"
+    temporary = "/tmp"
+    #: the kernel bounds the disk a session fills, by the size of its tmpfs
+    bounds_disk = True
+
+    def __init__(self, config):
+        self._limits = config["limits"]
+        self._folder = config["folder"]
+        self._first_user = config["first_user"]
+        # root gives each session a user of its own; anyone else a user namespace, where the one user counts alone
+        self._own_users = os.geteuid() == 0
+        self._landlock = landlock.version()
+        self._zygote_pids = -1
+        self.sockets = root.SOCKETS
+
+    def describe(self):
+        users = "a user each" if self._own_users else "a user namespace each"
+        files = f", Landlock ABI {self._landlock}" if self._landlock else ""
+        return f"namespaces, {users}, seccomp{files}"
+
+    def start(self):
+        """Makes a process the first of a PID namespace, so that the kernel ends all sessions when it ends.
+
+        Returns 0 in that process; the caller stays outside and gets its number, to wait for it.
+        """
+        user, group = os.geteuid(), os.getegid()
+        proc = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        kernel.unshare(kernel.NEWPID if self._own_users else kernel.NEWPID | kernel.NEWUSER)
+        if not self._own_users:
+            _map_user(proc, 0, user, group)
+        os.close(proc)
+        child = os.fork()
+        if child:
+            return child
+        kernel.die_with_parent()
+        kernel.unshare(kernel.NEWNS)
+        root.build(os.path.join(self._folder, "root"), os.path.join(self._folder, "sockets"), _INSIDE_USER)
+        self._zygote_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        return 0
+
+    def fork(self):
+        """Like os.fork(), but the child is process 1 of a namespace."""
+        kernel.unshare(kernel.NEWPID)
+        try:
+            child = os.fork()
+        except OSError:
+            kernel.setns(self._zygote_pids, kernel.NEWPID)
+            raise
+        if child:
+            kernel.setns(self._zygote_pids, kernel.NEWPID)
+        return child
+
+    def end(self, pid, _slot):
+        """Ends a session from outside: the kernel takes all its processes and mounts with its process 1."""
+        os.kill(pid, signal.SIGKILL)
+
+    def forget(self, _slot):
+        return True
+
+    def enter(self, slot):
+        """Run once by process 1 of a session; from here on it can do no more than the code it will run."""
+        kernel.die_with_parent()
+        os.close(self._zygote_pids)
+        proc = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        kernel.unshare(kernel.NEWNS | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP)
+        self._mount(self._first_user + slot if self._own_users else 0)
+        kernel.loopback_up()
+        kernel.set_host_name("sandbox")
+        _write(proc, "oom_score_adj", _OOM_SCORE)
+        limits.limit_supervisor()
+        if self._own_users:
+            kernel.forget_capability_bounds()
+            user = self._first_user + slot
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+        else:
+            user, group = os.geteuid(), os.getegid()
+            kernel.unshare(kernel.NEWUSER)
+            _map_user(proc, _INSIDE_USER, user, group)
+            kernel.forget_capability_bounds()
+        os.close(proc)
+        kernel.drop_capabilities()
+        kernel.refuse_new_privileges()
+        kernel.hide_memory()
+        kernel.die_with_parent()  # a change of user takes it back
+        if self._landlock:
+            writable = [self.workspace, self.temporary, "/dev/shm"]
+            landlock.restrict(read=["/"], write=writable, devices=root.DEVICE_PATHS, network=True)
+        seccomp.install(seccomp.build(inet=True, unix=True, own_root=True, own_user=True))
+
+    def enter_program(self):
+        """Run by each process that is about to run a user's code; it is confined already."""
+
+    def processes(self):
+        own = os.getpid()
+        return [pid for pid in processes.parents() if pid != own]
+
+    def end_processes(self, keep=()):
+        """Run by process 1: ends everything else in the session."""
+        if keep:
+            return processes.end_descendants(os.getpid(), keep)
+        if os.getpid() != 1:
+            raise RuntimeError("only process 1 of a namespace may signal everyone")
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # nobody is left
+        return True
+
+    def _mount(self, owner):
+        limits_ = self._limits
+        plain = kernel.MS_NOSUID | kernel.MS_NODEV
+        kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+        for path, size, flags, mode in (
+            (self.workspace, limits_["workspace_bytes"], plain, "700"),
+            (self.temporary, limits_["temporary_bytes"], plain, "1777"),
+            ("/dev/shm", limits_["shared_bytes"], plain | kernel.MS_NOEXEC, "1777"),
+        ):
+            options = f"size={size},nr_inodes={limits_['inodes']},mode={mode},uid={owner},gid={owner}"
+            kernel.mount("tmpfs", path, "tmpfs", flags, options)
+        # ours in place of the zygote's, which sees its other sessions
+        kernel.mount("proc", _STAGE, "proc", plain | kernel.MS_NOEXEC)
+        kernel.unmount("/proc")
+        kernel.mount(_STAGE, "/proc", None, kernel.MS_MOVE)
+        for name in _HIDDEN:
+            if os.path.exists(name):
+                kernel.mount("/dev/null", name, None, kernel.MS_BIND)
+        kernel.restrict_mount("/proc", kernel.ATTR_RDONLY)
+        kernel.unmount(self.sockets)
+
+
+def _map_user(proc, inside, user, group):
+    _write(proc, "setgroups", "deny")
+    _write(proc, "gid_map", f"{inside} {group} 1")
+    _write(proc, "uid_map", f"{inside} {user} 1")
+
+
+def _write(proc, name, text):
+    fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=proc)
+    try:
+        os.write(fd, text.encode("ascii"))
+    finally:
+        os.close(fd)

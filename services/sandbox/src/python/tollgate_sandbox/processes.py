@@ -1,0 +1,85 @@
+"""Finding and ending the processes of a session, whatever they do to be forgotten."""
+
+import os
+import signal
+
+_ROUNDS = 200
+
+
+def parents():
+    """Every process that /proc shows: its number and its parent's."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    # the name in brackets may itself hold brackets and blanks
+                    fields = file.read().rsplit(b")", 1)[1].split()
+            except OSError:
+                continue
+            found[int(name)] = (int(fields[1]), fields[0])
+    return found
+
+
+def descendants(ancestor):
+    """Numbers and states of all that come from a process; orphans too, if it adopts them."""
+    known = parents()
+    children = {}
+    for pid, (parent, _state) in known.items():
+        children.setdefault(parent, []).append(pid)
+    found, queue = {}, [ancestor]
+    while queue:
+        for pid in children.get(queue.pop(), ()):
+            if pid not in found:
+                found[pid] = known[pid][1]
+                queue.append(pid)
+    return found
+
+
+def end_descendants(ancestor, keep=()):
+    """Stops them all first, so that none can start another, then ends them. True when none is left but zombies."""
+    for _ in range(_ROUNDS):
+        alive = {pid: state for pid, state in descendants(ancestor).items() if pid not in keep and state not in b"ZX"}
+        if not alive:
+            return True
+        running = [pid for pid, state in alive.items() if state not in b"Tt"]
+        for pid in running or alive:
+            kill(pid, signal.SIGSTOP if running else signal.SIGKILL)
+    return False
+
+
+def kill(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass  # gone already
+
+
+def reap():
+    """Takes leave of every child that has ended, and tells their numbers."""
+    ended = []
+    while True:
+        try:
+            pid, _status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended.append(pid)
+
+
+def reap_strangers(own):
+    """Takes leave of orphans that have ended, up to the first child in `own`, which its keeper waits for."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None or ended.si_pid in own:
+            return
+        os.waitpid(ended.si_pid, 0)
+
+
+def exit_code(status):
+    """As Python's subprocess says it: a negative signal number, or the code."""
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)

@@ -1,0 +1,281 @@
+"""Process 1 of a session: starts what runs a user's code, keeps its bounds, and answers the server.
+
+It has no more rights than that code. One call runs at a time; files are served while it does.
+"""
+
+import functools
+import os
+import select
+import time
+
+from . import files, framing, processes, program, watch
+
+_WATCH_SECONDS = 0.05
+_WATCH_IDLE_SECONDS = 0.5
+_INTERRUPT_SECONDS = 0.1
+#: as `timeout(1)` has it
+_TIMED_OUT = 124
+_KILLED = 137
+_MAX_FILES = 1_000
+
+
+class _Run:
+    """One call under way."""
+
+    def __init__(self, request, kind, timeout, output_bytes):
+        self.request = request
+        self.kind = kind
+        self.deadline = time.monotonic() + timeout
+        self.timeout = timeout
+        self.stdout = program.Output(output_bytes)
+        self.stderr = program.Output(output_bytes)
+        self.command = None
+        #: pipes that every writer has closed
+        self.silent = set()
+        #: why it is being ended
+        self.ending = None
+        self.interrupts_until = 0.0
+
+
+class Supervisor:
+    def __init__(self, level, config, channel):
+        self._level = level
+        self._limits = config["limits"]
+        self._grace = config["grace_seconds"]
+        self._shell = config["shell"]
+        self._environment = {
+            **config["environment"],
+            "HOME": level.workspace,
+            "TMPDIR": level.temporary,
+            "MPLCONFIGDIR": level.temporary,
+        }
+        self._channel = channel
+        self._reader = framing.Reader(channel)
+        self._files = files.Workspace(level.workspace)
+        self._watch = watch.Watch(level, self._limits, self._files)
+        self._interpreter = None
+        self._run = None
+        self._quiet = True
+        self._seen = {}
+        self._next_watch = 0.0
+
+    def serve(self):
+        """Until the server is gone; then nothing of the session is left."""
+        os.environ.clear()
+        os.environ.update(self._environment)
+        self._channel.setblocking(False)
+        self._start_interpreter()
+        self._send({"ready": True})
+        try:
+            while True:
+                self._turn()
+        except framing.Closed:
+            pass
+        finally:
+            self._level.end_processes()
+
+    def _turn(self):
+        """Waits for something to happen, and does what there is to do about it."""
+        poller = select.poll()
+        waiting = {self._channel.fileno(): self._take_messages}
+        run = self._run
+        if run is not None:
+            source = run.command or self._interpreter
+            for fd, output in ((source.stdout, run.stdout), (source.stderr, run.stderr)):
+                if fd not in run.silent:
+                    waiting[fd] = functools.partial(self._collect, fd, output)
+            waiting[source.exited] = self._ended
+            if run.command is None:
+                waiting[self._interpreter.control.fileno()] = self._take_result
+        for fd in waiting:
+            poller.register(fd, select.POLLIN)
+        # output is taken before the news that there will be no more of it
+        events = sorted(poller.poll(self._patience()), key=lambda event: list(waiting).index(event[0]))
+        for fd, _ in events:
+            if self._run is run or fd == self._channel.fileno():
+                waiting[fd]()
+        self._tend()
+
+    def _patience(self):
+        """Milliseconds until time itself is an event."""
+        now = time.monotonic()
+        if self._run is None:
+            return None if self._quiet else _WATCH_IDLE_SECONDS * 1000
+        return max(0, min(self._next_watch, self._run.deadline) - now) * 1000 + 1
+
+    def _tend(self):
+        """Deadlines and bounds."""
+        now = time.monotonic()
+        if self._run is not None and now >= self._run.deadline:
+            self._press()
+        if now >= self._next_watch and not (self._run is None and self._quiet):
+            self._next_watch = now + _WATCH_SECONDS
+            exceeded = self._watch.exceeded()
+            if exceeded:
+                self._end_everything(exceeded)
+            elif self._run is None:
+                self._quiet = self._watch.quiet(self._interpreter.pid)
+        processes.reap_strangers(self._own())
+
+    def _own(self):
+        command = self._run.command if self._run else None
+        return {source.pid for source in (self._interpreter, command) if source}
+
+    # ---- calls ----
+
+    def _take_messages(self):
+        for header, body in self._reader.read():
+            operation = header["op"]
+            if operation in ("python", "shell"):
+                self._begin(header, body)
+            elif operation == "cancel":
+                if self._run is not None and self._run.request == header["of"]:
+                    self._run.ending = "cancelled"
+                    self._run.deadline = time.monotonic()
+            else:
+                self._send(*self._serve_files(operation, header, body))
+
+    def _begin(self, header, body):
+        if self._run is not None:
+            raise framing.Closed  # the server never asks twice at once
+        run = _Run(header["id"], header["op"], header["timeout"], self._limits["output_bytes"])
+        if header["op"] == "shell":
+            text = body.decode("utf-8", "replace")
+            run.command = program.Command(
+                self._level, self._limits, self._level.workspace, self._shell, self._environment, text
+            )
+            self._run = run
+            return
+        for fd in (self._interpreter.stdout, self._interpreter.stderr):
+            program.drain_all(fd, program.Output(0))  # what threads of earlier calls said since then
+        self._run = run
+        try:
+            self._interpreter.call(body)
+        except OSError:
+            pass  # it ended between the calls, or does not listen: its end or the deadline will tell
+
+    def _collect(self, fd, output):
+        if not program.drain(fd, output):
+            self._run.silent.add(fd)
+
+    def _take_result(self):
+        try:
+            code = self._interpreter.result()
+        except (OSError, ValueError):
+            processes.kill(self._interpreter.pid)  # the program closed our channel or wrote to it
+        else:
+            self._finish(code)
+
+    def _ended(self):
+        """The command, or the interpreter itself, is no more."""
+        run = self._run
+        source = run.command or self._interpreter
+        _pid, status = os.waitpid(source.pid, 0)
+        code = processes.exit_code(status)
+        if run.command is not None:
+            self._finish(code)
+            return
+        self._restart_interpreter(run)
+        self._finish(code, f"the Python process ended (status {code})")
+
+    def _press(self):
+        """The time is over, or nobody waits any more: asks to stop, then makes it."""
+        run, now = self._run, time.monotonic()
+        run.ending = run.ending or "time"
+        if run.command is not None:
+            self._end_everything(run.ending, keep=(self._interpreter.pid,))
+        elif run.interrupts_until == 0.0 or now < run.interrupts_until:
+            run.interrupts_until = run.interrupts_until or now + self._grace
+            self._interpreter.interrupt()
+            # again, in case a library swallowed it or a second statement has begun
+            run.deadline = min(now + _INTERRUPT_SECONDS, run.interrupts_until)
+        else:
+            self._end_everything(run.ending)
+
+    def _end_everything(self, why, keep=()):
+        """Ends all programs of the session; with them go variables, unless the interpreter is kept."""
+        run = self._run
+        if not self._level.end_processes(keep) and keep:
+            keep = ()
+            self._level.end_processes()
+        if run is not None and run.command is not None:
+            os.waitpid(run.command.pid, 0)
+        if not keep:
+            os.waitpid(self._interpreter.pid, 0)
+            self._restart_interpreter(run)
+        if run is None:
+            self._quiet = True
+            return
+        run.ending = why
+        self._finish(_KILLED, None if keep else "all processes were ended")
+
+    def _restart_interpreter(self, run):
+        """What the old one wrote is still in its pipes."""
+        if run is not None and run.command is None:
+            program.drain_all(self._interpreter.stdout, run.stdout)
+            program.drain_all(self._interpreter.stderr, run.stderr)
+        self._level.end_processes()
+        self._interpreter.close()
+        self._interpreter = None
+        self._start_interpreter()
+
+    def _start_interpreter(self):
+        self._interpreter = program.Interpreter(self._level, self._limits, self._level.workspace)
+
+    def _finish(self, code, lost=None):
+        """`lost`: why the variables are gone, if they are."""
+        run, self._run = self._run, None
+        source = run.command or self._interpreter
+        if run.command is not None or lost is None:
+            program.drain_all(source.stdout, run.stdout)
+            program.drain_all(source.stderr, run.stderr)
+        if run.command is not None:
+            run.command.close()
+        now = self._files.snapshot()
+        made = sorted(path for path, written in now.items() if self._seen.get(path) != written)
+        self._seen = now
+        self._quiet = self._watch.quiet(self._interpreter.pid)
+        if run.ending in ("time", "cancelled"):
+            code = _TIMED_OUT  # whatever the program made of being interrupted
+        header = {
+            "id": run.request,
+            "code": code,
+            "stdout_bytes": len(run.stdout.kept),
+            "stdout_dropped": run.stdout.dropped,
+            "stderr_dropped": run.stderr.dropped,
+            "ending": run.ending,
+            "lost": lost,
+        }
+        names = "\0".join(made[:_MAX_FILES]).encode("utf-8")
+        header["files_bytes"] = len(names)
+        self._send(header, bytes(run.stdout.kept) + bytes(run.stderr.kept) + names)
+
+    # ---- files ----
+
+    def _serve_files(self, operation, header, body):
+        reply = {"id": header["id"], "status": 200}
+        try:
+            if operation == "list":
+                return reply, framing.encode(self._files.list(header["path"]))
+            if operation == "tree":
+                names = self._files.tree(header["path"])
+                return {**reply, "folder": names is not None}, framing.encode(names)
+            if operation == "read":
+                size, identity, data = self._files.read(header["path"], header["offset"], header["length"])
+                return {**reply, "size": size, "identity": identity}, data
+            if operation == "write":
+                self._files.write(header["upload"], header["offset"], body)
+                return reply, b""
+            if operation == "commit":
+                path = self._files.commit(header["upload"], header["path"], header["exclusive"])
+                self._seen[path] = self._files.written(path)
+                return {**reply, "path": path}, b""
+            if operation == "discard":
+                self._files.discard(header["upload"])
+                return reply, b""
+        except files.Refused as refused:
+            return {**reply, "status": refused.status, "reason": refused.reason}, b""
+        raise framing.Closed
+
+    def _send(self, header, body=b""):
+        framing.send(self._channel, header, body)

@@ -1,0 +1,163 @@
+"""Forks a session whenever the server asks for one, with everything a session needs already loaded."""
+
+import gc
+import importlib
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import traceback
+
+from . import framing, level_ns, processes
+from .supervisor import Supervisor
+
+LEVELS = {"ns": level_ns.NsLevel}
+
+
+def run(control):
+    """Never returns. `control` is the socket to the server, whose end is our end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    config = _first_message(control)
+    try:
+        level = LEVELS[config["level"]](config)
+        inside = level.start()
+    except Exception as error:  # whatever this machine does not allow: the server tries the next level
+        framing.send(control, {"refused": _reason(error)})
+        os._exit(1)
+    if inside:
+        _wait_outside(control, config, inside)
+    for name in config["preload"]:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass  # not installed; then no program needs it loaded
+    # collected garbage and reference counts would each copy pages that sessions share
+    gc.collect()
+    gc.freeze()
+    framing.send(control, {"ready": level.describe(), "python": sys.version.split()[0]})
+    Zygote(control, level, config).serve()
+
+
+class Zygote:
+    def __init__(self, control, level, config):
+        self._control = control
+        self._level = level
+        self._config = config
+        self._reader = framing.Reader(control)
+        self._sessions = {}
+        control.setblocking(False)
+        # the end of a child is an event like the server's messages
+        self._woken, wake = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(wake, False)
+        self._wake = wake
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def serve(self):
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        poller.register(self._woken, select.POLLIN)
+        try:
+            while True:
+                for fd, _ in poller.poll():
+                    if fd == self._woken:
+                        self._reap()
+                    else:
+                        for header, _body in self._reader.read():
+                            self._obey(header)
+        except framing.Closed:
+            self._end_all()
+            os._exit(0)
+
+    def _obey(self, header):
+        if header["op"] == "open":
+            self._open(header["number"], header["ticket"])
+        elif header["op"] == "end":
+            for pid, session in self._sessions.items():
+                if session[0] == header["number"]:
+                    self._level.end(pid, session[1])
+
+    def _open(self, number, ticket):
+        slot = self._free_slot()
+        channel = socket.socket(socket.AF_UNIX)
+        try:
+            channel.connect(f"{self._level.sockets}/s")
+            framing.send(channel, {"number": number, "ticket": ticket})
+            pid = self._level.fork()
+        except (OSError, framing.Closed) as error:
+            channel.close()
+            framing.send(self._control, {"failed": number, "reason": _reason(error)})
+            return
+        if pid == 0:
+            self._become_session(channel, slot)
+        channel.close()
+        self._sessions[pid] = (number, slot)
+
+    def _become_session(self, channel, slot):
+        """In the child: lets go of the zygote's things first, and never returns."""
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._control.close()
+            os.close(self._woken)
+            os.close(self._wake)
+            self._sessions.clear()
+            self._level.enter(slot)
+            Supervisor(self._level, self._config, channel).serve()
+        except BaseException:
+            traceback.print_exc()  # to the server's log
+            os._exit(1)
+        finally:
+            os._exit(0)
+
+    def _free_slot(self):
+        taken = {slot for _number, slot in self._sessions.values()}
+        slot = 0
+        while slot in taken:
+            slot += 1
+        return slot
+
+    def _reap(self):
+        try:
+            while os.read(self._woken, 512):
+                pass
+        except BlockingIOError:
+            pass
+        for pid in processes.reap():
+            session = self._sessions.get(pid)
+            # a slot is free again once nothing of its session is left
+            if session is not None and self._level.forget(session[1]):
+                del self._sessions[pid]
+
+    def _end_all(self):
+        for pid, (_number, slot) in self._sessions.items():
+            try:
+                self._level.end(pid, slot)
+            except OSError:
+                pass  # ended meanwhile
+
+
+def _wait_outside(control, config, child):
+    """The process that stays outside of the namespaces: ends as the one inside does, and tidies up after both."""
+    control.close()
+    _pid, status = os.waitpid(child, 0)
+    shutil.rmtree(config["folder"], ignore_errors=True)
+    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+
+
+def _first_message(control):
+    reader = framing.Reader(control)
+    control.setblocking(False)
+    while True:
+        select.select([control], [], [])
+        for header, _body in reader.read():
+            return header
+
+
+def _reason(error):
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return f"{type(error).__name__}: {error}"

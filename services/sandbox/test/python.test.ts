@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Backend, openBackend, printed, type SessionClient } from './harness.ts'
+
+let backend: Backend
+let session: SessionClient
+beforeAll(async () => {
+  backend = await openBackend()
+  session = await backend.open()
+})
+afterAll(() => backend.close())
+
+describe('one Python for a session', () => {
+  test('CP-17 variables, imports and functions of one call are there for the next', async () => {
+    await session.python('import math\nx = 40\ndef double(n):\n    return 2 * n')
+    expect(printed(await session.python('print(double(x), math.floor(2.5))'))).toBe('80 2\n')
+  })
+
+  test.each([
+    ['a value', '1 + 1', '2\n'],
+    ['text, quoted', '"a\\nb"', "'a\\nb'\n"],
+    ['nothing for None', 'None', ''],
+    ['only the last expression', '1\n2\n3', '3\n'],
+    ['nothing for a statement', 'y = 5', ''],
+    ['what was printed, then the value', 'print("a")\n7', 'a\n7\n'],
+    ['the last value as _', '_ + 1', '8\n'],
+  ])('the last expression is shown as at a prompt: %s', async (_what, code, stdout) => {
+    expect(printed(await session.python(code))).toBe(stdout)
+  })
+
+  test.each([
+    ['an exception', 'def f():\n    raise ValueError("no")\nf()', /ValueError: no\n$/],
+    ['a syntax error', 'x = = 1', /SyntaxError/],
+    ['a NUL', 'x = 1\0', /null bytes/],
+    ['an exception that cannot be shown', 'class E(Exception):\n  def __str__(self): raise self\nraise E()', /E/],
+  ])('a program that fails is an answer with a traceback of its own: %s', async (_what, code, expected) => {
+    const { stderr, return_code } = await session.python(code)
+    expect(return_code).toBe(1)
+    expect(stderr).toMatch(expected)
+    expect(stderr).not.toContain('interpreter.py')
+  })
+
+  test('a traceback shows the line it speaks of', async () => {
+    const { stderr } = await session.python('a = 1\nb = a / 0')
+    expect(stderr).toContain('b = a / 0')
+  })
+
+  test.each([
+    ['sys.exit(3)', 3, ''],
+    ['sys.exit()', 0, ''],
+    ['sys.exit("words")', 1, 'words\n'],
+    ['exit(4)', 4, ''],
+  ])('%s ends the call and not the session', async (code, expected, stderr) => {
+    const left = await session.python(`import sys\nkept = 1\n${code}`)
+    expect([left.return_code, left.stderr]).toEqual([expected, stderr])
+    expect(printed(await session.python('kept'))).toBe('1\n')
+  })
+
+  test('what a dataclass, a pickle and a subclass need of a module named __main__ is there', async () => {
+    const code = `
+import dataclasses, pickle
+@dataclasses.dataclass
+class Point:
+    x: int
+pickle.loads(pickle.dumps(Point(3)))`
+    expect(printed(await session.python(code))).toBe('Point(x=3)\n')
+  })
+
+  test('a module written by one call is imported by the next, also when it was changed', async () => {
+    await session.python('open("helper.py", "w").write("value = 1")')
+    expect(printed(await session.python('import helper; helper.value'))).toBe('1\n')
+  })
+
+  test('processes can be used, and end with their call', async () => {
+    const code = 'import multiprocessing\nwith multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))'
+    expect(printed(await session.python(code))).toBe('[1, 2]\n')
+  })
+})
+
+describe('output', () => {
+  test('C9 what goes around Python is captured in order', async () => {
+    const code =
+      'import os, subprocess\nprint("a")\nos.write(1, b"b\\n")\nsubprocess.run("echo c", shell=True)\nprint("d")'
+    expect(printed(await session.python(code)).replace(/CompletedProcess.*\n/, '')).toBe('a\nb\nc\nd\n')
+  })
+
+  test('stdout and stderr stay apart', async () => {
+    const both = await session.python('import sys\nprint("o")\nprint("e", file=sys.stderr)')
+    expect(both).toMatchObject({ stdout: 'o\n', stderr: 'e\n', return_code: 0 })
+  })
+
+  test('BR-124 too much is cut with a count, and the exit code is the true one', async () => {
+    const code = 'import sys\nfor i in range(100000): print("x" * 50)\nprint("END")\nsys.exit(3)'
+    const { stdout, stderr, return_code } = await session.python(code)
+    expect(return_code).toBe(3)
+    expect(stderr).toBe('')
+    const kept = 1024 * 1024
+    expect(stdout.startsWith(`${'x'.repeat(50)}\n`)).toBe(true)
+    expect(stdout.endsWith(`\n[output cut: ${100_000 * 51 + 4 - kept} more bytes]`)).toBe(true)
+    expect(Buffer.byteLength(stdout)).toBeLessThan(kept + 100)
+  })
+
+  test.each([0, 1, 2, 3])(
+    'BR-124 C12 characters cut at the limit, shifted by %i, leave no broken one',
+    async (shift) => {
+      const { stdout } = await session.python(`print("a" * ${shift} + "😀" * 300000)`)
+      expect(stdout).not.toContain('\ufffd')
+      const [text = '', rest = ''] = stdout.split('\n[output cut: ')
+      expect(text).toBe('a'.repeat(shift) + '😀'.repeat((text.length - shift) / 2))
+      expect(Number.parseInt(rest, 10)).toBe(shift + 1_200_001 - Buffer.byteLength(text))
+    },
+  )
+
+  test('C12 bytes that are no UTF-8, lone surrogates, NUL and escapes come as valid text', async () => {
+    const code = 'import sys\nsys.stdout.buffer.write(b"a\\xffb\\0\\x1b[31m")\nsys.stdout.flush()\nprint("\\ud800é")'
+    expect(printed(await session.python(code)).replace('9\n', '')).toBe('a\ufffdb\0\u001b[31m\\ud800é\n')
+  })
+
+  test('C10 there is nothing to read from', async () => {
+    const { stderr } = await session.python('input()')
+    expect(stderr).toContain('EOFError')
+    expect(printed(await session.python('import os; os.read(0, 10)'))).toBe("b''\n")
+  })
+
+  test.each([
+    'import sys; sys.stdout = None',
+    'import sys; sys.stdout.close(); sys.stderr.close()',
+    'import os; os.close(1); os.close(2)',
+    'import os; n = os.open("/dev/null", os.O_RDWR); os.dup2(n, 0); os.dup2(n, 1); os.dup2(n, 2)',
+    'import os; os.closerange(0, 256)',
+    'held = [open("/dev/null") for _ in range(200)]',
+    'import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)',
+    'import sys; sys.displayhook = None; sys.excepthook = None',
+    'import builtins; builtins.print = None; del builtins.open',
+    'import sys; sys.modules.clear()',
+  ])('C11 C15 after %s the next call answers', async (code) => {
+    const own = await backend.open()
+    await own.python(code)
+    const next = await own.python('6 * 7')
+    expect(next.stdout).toBe('42\n')
+    await own.end()
+  })
+})
