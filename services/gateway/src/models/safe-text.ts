@@ -5,7 +5,7 @@ const MOST_CHARACTERS = 500
 /** Strings that look like credentials or name an account, by the forms in which vendors issue them. */
 const SECRET_LIKE = [
   /\b(?:bearer|basic)\s+[\w.~+/=-]{8,}/gi,
-  /\b(?:sk|pk|rk|gw|xai|gsk|hf|ghp|gho|pplx|nvapi|csk|fw|r8|key|tgp|tok)[-_][\w*.-]{6,}/gi,
+  /\b(?:sk|pk|rk|gw|xai|gsk|hf|ghp|gho|pplx|nvapi|csk|fw|r8|key|tgp|tok)[-_][\w*-]{6,}(?:\.[\w*-]+)*/gi,
   /\b(?:AIza|AKIA|ASIA|ya29\.)[\w-]{8,}/g,
   /\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g,
   /\b(?:org|proj|acct|wrkspc)[-_][A-Za-z0-9]{6,}/g,

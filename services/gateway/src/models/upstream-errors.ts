@@ -163,6 +163,7 @@ function retryAfter(headers: Record<string, string>): { retryAfterSeconds?: numb
   if (stated === undefined) return {}
   const seconds = Number(stated)
   if (Number.isFinite(seconds) && seconds >= 0) return { retryAfterSeconds: Math.ceil(seconds) }
-  const at = Date.parse(stated)
+  // an HTTP date begins with the day's name; what else a date parser makes something of is none
+  const at = /^[A-Z][a-z]{2}/.test(stated) ? Date.parse(stated) : Number.NaN
   return Number.isNaN(at) ? {} : { retryAfterSeconds: Math.max(0, Math.ceil((at - Date.now()) / 1000)) }
 }

@@ -91,8 +91,7 @@ export function openUpstream(origin: Origin, settings: UpstreamSettings): Upstre
         }
         const encoding = reply.headers['content-encoding'] ?? 'identity'
         if (encoding !== 'identity') {
-          await chunks.return()
-          reply.body.destroy()
+          await gather(chunks, 0, 'clip', origin)
           throw brokenAnswer('unreadable', origin, new Error('the body is encoded although identity was asked for'))
         }
         return {

@@ -8,7 +8,9 @@ const part = z.union(
   [
     z.looseObject({ type: z.literal('text'), text }),
     z.looseObject({ type: z.literal('image_url'), image_url: z.looseObject({ url: text.min(1) }) }),
-    z.looseObject({ type: z.string().refine((type) => type !== 'text' && type !== 'image_url') }),
+    z
+      .looseObject({ type: text })
+      .refine(({ type }) => type !== 'text' && type !== 'image_url', 'lacks what a part of its type must have'),
   ],
   { error: 'must be a content part: an object with a type and what belongs to it' },
 )
@@ -47,8 +49,10 @@ export type ChatPart = z.infer<typeof part>
 const tool = z
   .looseObject({
     type: text.min(1).optional(),
-    function: z.looseObject({ name: text.min(1), description: optionalText, parameters: z.unknown() }).optional(),
-    code_execution: z.unknown(),
+    function: z
+      .looseObject({ name: text.min(1), description: optionalText, parameters: z.unknown().optional() })
+      .optional(),
+    code_execution: z.unknown().optional(),
   })
   .refine(({ type, code_execution: bare }) => type !== undefined || bare !== undefined, {
     path: ['type'],

@@ -67,6 +67,6 @@ async function* streamed(reply: UpstreamReply, reader: MessagesReader, origin: O
   }
 }
 
-const errorEvent = z.object({ type: z.literal('error'), error: z.unknown() })
+const errorEvent = z.object({ type: z.literal('error'), error: z.unknown().optional() })
 const typed = z.object({ type: z.string() })
 const KNOWN: ReadonlySet<string> = new Set(streamEvent.options.map((option) => option.shape.type.value))

@@ -12,7 +12,7 @@ const block = z.looseObject({
   thinking: text,
   signature: text,
   data: text,
-  input: z.unknown(),
+  input: z.unknown().optional(),
 })
 export type Block = z.infer<typeof block>
 
@@ -22,7 +22,7 @@ const delta = z.looseObject({
   thinking: text,
   partial_json: text,
   signature: text,
-  citation: z.unknown(),
+  citation: z.unknown().optional(),
 })
 
 const ending = z.looseObject({ stop_reason: text })
@@ -33,7 +33,7 @@ export const message = z.looseObject({
   model: text,
   content: z.array(block).nullish(),
   stop_reason: text,
-  usage: z.unknown(),
+  usage: z.unknown().optional(),
 })
 
 /** Events of a stream. Those nobody here knows are passed over: the vendor reserves the right to add some. */
@@ -42,7 +42,7 @@ export const streamEvent = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('content_block_start'), index, content_block: block }),
   z.looseObject({ type: z.literal('content_block_delta'), index, delta }),
   z.looseObject({ type: z.literal('content_block_stop'), index }),
-  z.looseObject({ type: z.literal('message_delta'), delta: ending, usage: z.unknown() }),
+  z.looseObject({ type: z.literal('message_delta'), delta: ending, usage: z.unknown().optional() }),
   z.looseObject({ type: z.literal('message_stop') }),
 ])
 export type StreamEvent = z.infer<typeof streamEvent>

@@ -25,12 +25,12 @@ const FORMS: { pattern: RegExp; wish(match: RegExpExecArray): Wish | undefined }
   },
   {
     pattern:
-      /\bsearch(?:\s+the\s+web)?(?:\s+for)?\s+(\S.*?)(?=[.,;!?]*(?:\s+(?:and|then)\s+(?:search|read|fetch|run|calculate|call)\b|\s*[\n;]|[.!?,;]\s|[.!?,;]*$))/gi,
+      /\bsearch(?:\s+the\s+web)?(?:\s+for)?\s+(\S.*?)(?=[.,;!?]*(?:\s+(?:and|then|and\s+then)\s+(?:search|read|fetch|run|calculate|call)\b|\s*[\n;]|[.!?,;]\s|[.!?,;]*$))/gi,
     wish: ([, query = '']) => ({ name: 'web_search', input: { query: query.replace(/^["'“]|["'”]$/g, '') } }),
   },
   {
     pattern:
-      /\b(?:run|calculate)\s+([^\s`].*?)(?=[.,;!?]*(?:\s+(?:and|then)\s+(?:search|read|fetch|run|calculate|call)\b|\s*[\n;]|[.!?,;]\s|[.!?,;]*$))/gi,
+      /\b(?:run|calculate)\s+([^\s`].*?)(?=[.,;!?]*(?:\s+(?:and|then|and\s+then)\s+(?:search|read|fetch|run|calculate|call)\b|\s*[\n;]|[.!?,;]\s|[.!?,;]*$))/gi,
     wish: ([, expression = '']) =>
       /\d/.test(expression) ? { name: 'code_execution', input: { code: `print(${expression})` } } : undefined,
   },

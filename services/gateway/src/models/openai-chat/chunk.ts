@@ -48,6 +48,6 @@ export const chatChunk = z.looseObject({
   created: z.number().nullish(),
   model: text,
   choices: z.array(choice).nullish(),
-  usage: z.unknown(),
+  usage: z.unknown().optional(),
 })
 export type ChatChunk = z.infer<typeof chatChunk>

@@ -35,11 +35,11 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
   let finish: string | undefined
   let deltas = 0
   let bytesThrough = 0
-  /** Size of the first chunk, which holds no text: about what each costs beside its text. */
+  /** About what a chunk of text costs beside its text. */
   let envelope = 0
 
   /** Undefined: as it came. */
-  function judge(frame: SseFrame): Buffer | 'drop' | UpstreamFault | undefined {
+  function judge(frame: SseFrame, bytes: number): Buffer | 'drop' | UpstreamFault | undefined {
     if (frame.data === '[DONE]') return end()
     const json = parse(frame.data)
     if (json === undefined) return began ? undefined : brokenAnswer('unreadable', origin)
@@ -47,6 +47,7 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
     const counted = countedIn(json)
     if (counted) tokens = counted.tokens
     const last = json.choices?.find((choice) => choice.finish_reason)?.finish_reason
+    envelope ||= envelopeOf(json, bytes)
     const mended = mender.mend(json)
     finish = last ? (json.choices?.find((choice) => choice.finish_reason)?.finish_reason ?? last) : finish
     if (json.choices && json.choices.length > 0) began = true
@@ -82,8 +83,7 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
         const start = frameStart(frames, at)
         const stop = frameEnd(frames, at)
         const [frame] = sseParser().push(frames.subarray(start, stop))
-        const verdict = frame && judge(frame)
-        if (began) envelope ||= stop - start
+        const verdict = frame && judge(frame, stop - start)
         from = stop
         if (verdict === undefined) continue
         if (start > passed) through.push(frames.subarray(passed, start))
@@ -100,6 +100,12 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
     finish: () => finish,
     outputCharacters: () => Math.max(0, bytesThrough - deltas * envelope),
   }
+}
+
+/** What the frame would measure with an empty text in it; 0 when it has no choice. */
+function envelopeOf({ choices }: MendableJson, bytes: number): number {
+  const delta = choices?.[0]?.delta
+  return delta ? bytes - JSON.stringify(delta).length + '{"content":""}'.length : 0
 }
 
 /** Finds, position by position, what a frame is read for; each key is looked for once a stretch. */
