@@ -5,7 +5,7 @@ import { cancelled, timedOut } from './faults.ts'
 import { REQUEST_BYTES, toJson } from './limits.ts'
 import { countCall } from './measure.ts'
 import { inContext, type Step, startStep } from './tracing.ts'
-import { readInput, readOutput } from './validate.ts'
+import { accept, readOutput } from './validate.ts'
 
 /** One call on its way: what a carrier needs to bring it to a server and its answer back. */
 export interface Outgoing {
@@ -78,8 +78,8 @@ export function recordWith(store: (recording: Recording) => Promise<void>): Bus[
   return async (topic, id, event, { deadline }) => {
     const step = startStep('record', topic.subject)
     try {
+      accept(topic.event, event)
       const json = toJson(event, REQUEST_BYTES, 'the event')
-      readInput(topic.event, json)
       await inContext(step, () => store({ topic, id, json, deadline, step }))
       step.end()
     } catch (thrown) {

@@ -58,6 +58,8 @@ export async function openLink({ name, log, startWithinMs = 10_000, ...access }:
     Date.now() + startWithinMs,
   )
   const listeners = new Set<() => void>()
+  // sent together once a turn of the event loop: a write to the socket costs more than all the rest of a message
+  const outgoing: Parameters<NatsConnection['publish']>[] = []
   let connected = true
   let closing = false
   let closed = false
@@ -84,6 +86,16 @@ export async function openLink({ name, log, startWithinMs = 10_000, ...access }:
     closed = true
     change(false)
     arrive()
+  }
+  const send = () => {
+    for (const [subject, data, options] of outgoing.splice(0)) {
+      try {
+        connection.publish(subject, data, options)
+      } catch (err) {
+        // as if it had been under way when the connection broke
+        log.debug({ err, subject }, 'a message could not be sent')
+      }
+    }
   }
   const follow = async () => {
     for await (const status of connection.status()) {
@@ -115,13 +127,8 @@ export async function openLink({ name, log, startWithinMs = 10_000, ...access }:
     },
     publish(subject, data, options) {
       if (!connected) return false
-      try {
-        connection.publish(subject, data, options)
-        return true
-      } catch (err) {
-        log.debug({ err, subject }, 'a message could not be sent')
-        return false
-      }
+      if (outgoing.push([subject, data, options]) === 1) setImmediate(send)
+      return true
     },
     get closed() {
       return closed
@@ -136,6 +143,7 @@ export async function openLink({ name, log, startWithinMs = 10_000, ...access }:
     },
     async close() {
       closing = true
+      send()
       // a server that does not answer must not hold up the end
       if (connected) await Promise.race([connection.flush().catch(() => undefined), sleep(1_000)])
       await connection.close()

@@ -25,7 +25,7 @@ export interface Publishing {
 }
 
 const answer = z.object({
-  seq: z.number().optional(),
+  stream: z.string(),
   error: z
     .object({ code: z.number(), err_code: z.number().optional(), description: z.string().default('no reason given') })
     .optional(),
@@ -69,14 +69,15 @@ export class Publication {
       this.prepare()
       return undefined
     }
-    const { seq, error } = answer.parse(JSON.parse(textOf(message.data)))
-    if (seq !== undefined) {
+    const { error } = answer.parse(JSON.parse(textOf(message.data)))
+    // a refusal has a sequence number too: 0
+    if (!error) {
       this.stored = true
       return undefined
     }
-    this.trouble = error?.description ?? this.trouble
+    this.trouble = error.description
     this.again()
-    return error?.err_code === STREAM_STORE_FAILED && this.trouble.startsWith('maximum') ? 'full' : undefined
+    return error.err_code === STREAM_STORE_FAILED && error.description.startsWith('maximum') ? 'full' : undefined
   }
 
   /** It must be stored once more: a queue in memory is lost with its server. */

@@ -57,9 +57,14 @@ export function openStreams({ link, names, timing, replicas }: StreamOptions): S
     const stream = names.stream(subject)
     const wanted = { ...config, name: stream, subjects: [names.subject(subject)], num_replicas: replicas }
     const made = openPlace(link, stream, async () => {
-      const manager = await link.connection.jetstreamManager({ checkAPI: false })
-      await ensureStream(manager, wanted)
-      if (consumer) await manager.consumers.add(stream, consumer)
+      try {
+        const manager = await link.connection.jetstreamManager({ checkAPI: false })
+        await ensureStream(manager, wanted)
+        if (consumer) await manager.consumers.add(stream, consumer)
+      } catch (cause) {
+        const why = cause instanceof Error ? cause.message : 'no reason given'
+        throw new Error(`the stream ${stream} cannot be set up (NATS with JetStream is needed): ${why}`, { cause })
+      }
     })
     places.set(key, made)
     return made

@@ -2,10 +2,14 @@ import { Fault } from '@tollgate/contracts'
 import type { z } from 'zod'
 
 /** What a caller sent, as the server's handler may believe it. */
-export function readInput<S extends z.ZodType>(schema: S, text: string): z.output<S> {
-  const read = schema.safeParse(fromJson(text, 'invalid_request'))
+export const readInput = <S extends z.ZodType>(schema: S, text: string): z.output<S> =>
+  accept(schema, fromJson(text, 'invalid_request'))
+
+/** The value as its schema fills it in, unless it is none. */
+export function accept<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const read = schema.safeParse(value)
   if (read.success) return read.data
-  throw new Fault('invalid_request', describe(read.error), { cause: read.error })
+  throw new Fault('invalid_request', describe(read.error))
 }
 
 /** What a server answered: a reply of another shape than agreed is our own mistake, and no caller's. */

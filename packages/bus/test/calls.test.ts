@@ -112,6 +112,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
       expect(fault).toBeInstanceOf(Fault)
       expect(fault).toMatchObject({ failure: 'rate_limited', message: 'too many searches', status: 429 })
       expect(fault.retryAfterSeconds).toBe(seconds)
+      expect(fault.cause).toBeUndefined()
     })
 
     test('tells nothing of an error that nobody foresaw, which is logged where it happened', async () => {

@@ -1,28 +1,13 @@
-import { type Fault, rpc } from '@tollgate/contracts'
-import type { Log } from '@tollgate/telemetry'
+import type { Fault } from '@tollgate/contracts'
 import { freshPrefix } from '@tollgate/testing'
 import { inject, onTestFinished } from 'vitest'
-import { z } from 'zod'
 import { type Bus, type CallContext, memoryBus, type NatsBusOptions, natsBus } from '../src/index.ts'
+import { listLog } from './contracts.ts'
+
+export * from './contracts.ts'
 
 export const kinds = ['memory', 'nats'] as const
 export type Kind = (typeof kinds)[number]
-
-/** What a bus logged, for tests that a cause is kept on the side where it happened. */
-export interface Logged {
-  level: string
-  details: unknown
-  text: string | undefined
-}
-
-export function listLog(): { log: Log; lines: Logged[] } {
-  const lines: Logged[] = []
-  const at = (level: string) => (details: unknown, text?: string) => {
-    lines.push(typeof details === 'string' ? { level, details: {}, text: details } : { level, details, text })
-  }
-  const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), child: () => log } as Log
-  return { log, lines }
-}
 
 export type Join = (name: string, options?: Partial<NatsBusOptions>) => Promise<Bus>
 
@@ -47,16 +32,6 @@ function closeLater(bus: Bus): void {
 }
 
 export const within = (ms: number): { deadline: number } => ({ deadline: Date.now() + ms })
-
-export const echoBy = (delivery: 'direct' | 'queue', idempotent = true) =>
-  rpc({
-    subject: `tg.v1.test.${delivery}`,
-    delivery,
-    idempotent,
-    input: z.object({ text: z.string(), times: z.int().default(1) }),
-    output: z.object({ text: z.string(), note: z.string().default('none') }),
-    event: z.object({ type: z.enum(['begun', 'half']) }),
-  })
 
 export const echo = async ({ text, times }: { text: string; times: number }) => ({ text: text.repeat(times) })
 
