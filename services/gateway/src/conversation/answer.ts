@@ -1,12 +1,14 @@
-import type { Tenancy } from '@tollgate/contracts'
+import { Fault, type Tenancy } from '@tollgate/contracts'
+import type { Log } from '@tollgate/telemetry'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { actFor } from '../auth/acting-user.ts'
 import { refuseModel } from '../auth/allowed-models.ts'
 import type { Identities } from '../auth/identities.ts'
 import type { Identity } from '../auth/identity.ts'
+import type { RateLimit } from '../auth/rate-limit.ts'
 import type { AnswerWriter } from '../dialects/answer-writer.ts'
 import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop/admission.ts'
-import { answering } from '../loop/answering.ts'
+import { answering, endingOf } from '../loop/answering.ts'
 import { canForward } from '../models/provider.ts'
 import type { ModelRegistry } from '../models/registry.ts'
 import { type Answer, collectAnswer } from './collect.ts'
@@ -30,6 +32,7 @@ export interface ClientDialect {
 export interface AnswerNeeds extends LoopNeeds {
   identities: Identities
   models: ModelRegistry
+  rateLimit: RateLimit
 }
 
 /** A request on its way, with everything that writing its answer takes. */
@@ -65,6 +68,7 @@ export async function answer(
     }
     const exchange: Exchange = { needs, dialect, reply, request }
     const admission = await admit(needs, request)
+    await limitRate(needs, acting, admission)
     await way(admission)(exchange, admission)
   } catch (thrown) {
     await refuse(needs, dialect, reply, thrown)
@@ -79,6 +83,16 @@ const tenancyOf = ({ organization, workspace, user, key }: Identity, request: st
   request,
   attempt: 0,
 })
+
+/** The last thing that can refuse; the money set aside goes back. */
+async function limitRate({ rateLimit }: AnswerNeeds, acting: Identity, { tally }: Admission): Promise<void> {
+  try {
+    rateLimit.take(acting)
+  } catch (thrown) {
+    await tally.settle(endingOf(Fault.from(thrown)))
+    throw thrown
+  }
+}
 
 type Way = (exchange: Exchange, admission: Admission) => Promise<void>
 
@@ -111,11 +125,16 @@ async function streamAnswer({ needs, dialect, reply, request }: Exchange, admiss
     }
     stream.end(writer.end())
   } catch (thrown) {
-    needs.log.warn({ request: request.tenancy.request, err: thrown }, 'a stream broke off')
+    logBreak(needs.log, request, Fault.from(thrown))
     stream.end(writer.fail())
   } finally {
     await events.return(undefined)
   }
+}
+
+/** That a client left is in the access log already. */
+export function logBreak(log: Log, { tenancy }: TurnRequest, fault: Fault): void {
+  if (fault.failure !== 'cancelled') log.warn({ request: tenancy.request, err: fault }, 'a stream broke off')
 }
 
 /** A failure before the first byte. A client that left is told nothing, but its log line and its settlement are the same. */

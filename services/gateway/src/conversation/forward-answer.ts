@@ -3,7 +3,7 @@ import type { Admission } from '../loop/admission.ts'
 import { endingOf, faultOf } from '../loop/answering.ts'
 import type { ByteSink } from '../models/forward.ts'
 import { canForward } from '../models/provider.ts'
-import type { Exchange } from './answer.ts'
+import { type Exchange, logBreak } from './answer.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import type { ModelRequest } from './turn.ts'
 
@@ -38,7 +38,7 @@ export async function forwardAnswer(exchange: Exchange, { attempts: [first], usa
       needs.log.error({ request: request.tenancy.request, err: unsettled }, 'a request could not be settled')
     })
     if (!out.begun()) throw fault
-    needs.log.warn({ request: request.tenancy.request, err: fault }, 'a stream broke off')
+    logBreak(needs.log, request, fault)
     out.breakOff(told !== undefined)
   }
 }

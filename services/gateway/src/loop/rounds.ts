@@ -98,7 +98,6 @@ function requestOf({ provider, model, plan }: Conversation, messages: Message[],
 function startRound({ provider, model }: Conversation, round: number): { span: Span; inside: Context } {
   const span = tracer.startSpan('round', {
     attributes: {
-      'gen_ai.operation.name': 'invoke_agent',
       'gen_ai.provider.name': provider.name,
       'gen_ai.request.model': model,
       'tollgate.round': round,

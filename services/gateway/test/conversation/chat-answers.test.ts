@@ -214,6 +214,15 @@ describe('a refusal', () => {
     expect(nobody.body).toEqual({ detail: "When using master key, 'user' field is required in request body" })
   })
 
+  test('A-18 R-65 for too many requests is the last, and gives the money back', async () => {
+    const { send, firstKey, brokers, fake } = await startGateway(() => says('A'), { rateLimitRpm: 1 })
+    expect((await send('POST', PATH, { key: firstKey, body: body() })).status).toBe(200)
+    const second = await send('POST', PATH, { key: firstKey, body: body() })
+    expect([second.status, second.body]).toEqual([429, { detail: 'Rate limit exceeded' }])
+    expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect([fake.requests.length, brokers.asked.released.length, brokers.settled.length]).toEqual([1, 1, 1])
+  })
+
   test('X-29 of a full sandbox passes on when to come back', async () => {
     const { send, firstKey, brokers, fake } = await startGateway([says('A')])
     brokers.open = async () => {

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { type FakeModel, fakeOpenAi, type ModelScript } from '@tollgate/testing'
 import { inject, onTestFinished } from 'vitest'
+import { openRateLimit } from '../../src/auth/rate-limit.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import { chatCompletionsRoute } from '../../src/routes/chat-completions.ts'
@@ -37,7 +38,8 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
     routes: ({ cut, identities, settings: current }) => {
       const capabilities = openCapabilities({ bus, settings: current, log: silent })
       const mixedTurns = rememberMixedTurns()
-      const needs = { bus, log: silent, settings: current, capabilities, mixedTurns, identities, models }
+      const rateLimit = openRateLimit(current)
+      const needs = { bus, log: silent, settings: current, capabilities, mixedTurns, identities, models, rateLimit }
       return [async (app) => void app.register(chatCompletionsRoute(needs, cut))]
     },
   })
