@@ -1,14 +1,15 @@
 import { sandboxClose, sandboxDescribe, sandboxExec, sandboxOpen, sandboxSeed } from '@tollgate/contracts'
+import type { FileStore } from '@tollgate/files'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import { openProvider } from './providers.ts'
-import { type FileSource, seedSession } from './seed.ts'
+import { seedSession } from './seed.ts'
 import { closeSession, execInSession, openSession } from './sessions.ts'
 import type { SandboxBrokerSettings } from './settings.ts'
 
 export interface SandboxBrokerNeeds extends CommonNeeds {
   settings: SandboxBrokerSettings
   /** Without it no files go into a sandbox. */
-  files?: FileSource
+  files?: FileStore
 }
 
 /** Calls wait for a sandbox, not for a processor: the backend's own capacity is what bounds them. */

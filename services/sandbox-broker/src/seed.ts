@@ -1,19 +1,14 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { Handler } from '@tollgate/bus'
 import { Fault, type FileReference, type sandboxSeed } from '@tollgate/contracts'
+import type { FileStore } from '@tollgate/files'
 import type { Log } from '@tollgate/telemetry'
 import type { Provider } from './provider.ts'
 import { traced } from './traced.ts'
 
-/** Where the bytes of a referenced file are read from; the bus carries none. */
-export interface FileSource {
-  /** Rejects with a `not_found` Fault when there is no such file. */
-  open(id: string, options: { signal: AbortSignal }): Promise<Readable>
-}
-
 interface SeedNeeds {
   provider: Provider
-  files: FileSource | undefined
+  files: FileStore | undefined
   log: Log
 }
 
@@ -21,14 +16,21 @@ interface SeedNeeds {
 export const seedSession =
   ({ provider, files, log }: SeedNeeds): Handler<typeof sandboxSeed> =>
   async ({ tenancy, session, files: references }, { signal, deadline }) => {
-    if (references.length > 0 && !files) throw new Fault('unavailable', 'files cannot be given to code here')
     const names = workspaceNames(references)
     for (const [index, reference] of references.entries()) {
       const path = names[index] as string
-      const content = await (files as FileSource).open(reference.id, { signal })
-      const file = { path, mediaType: reference.mediaType, bytes: reference.bytes, content }
+      if (!files) throw new Fault('unavailable', 'files cannot be given to code here')
+      const stored = await files.get(reference.id, { signal })
+      if (!stored) throw new Fault('not_found', `no file ${reference.id}`)
+      const { bytes, content } = stored
+      const file = {
+        path,
+        mediaType: reference.mediaType,
+        bytes,
+        content: Readable.from(content, { objectMode: false }),
+      }
       const written = await traced('put', provider.name, () => provider.put(session, file, { signal, deadline }))
-      content.destroy()
+      file.content.destroy()
       if (written.status === 'ok') continue
       log.warn({ request: tenancy.request, session, reason: written.reason }, 'a file was not taken by the sandbox')
       throw new Fault('upstream', `the sandbox did not take the file ${path}`)
