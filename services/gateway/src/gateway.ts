@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { buildApp } from './app.ts'
 import { masterKeyHash, migrateGateway } from './auth/first-start.ts'
 import { openIdentities } from './auth/identities.ts'
+import { keyStore } from './auth/key-store.ts'
 import { openLastUsed } from './auth/last-used.ts'
 import { openRateLimit } from './auth/rate-limit.ts'
 import { rememberMixedTurns } from './loop/mixed-turns.ts'
@@ -62,7 +63,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       chatCompletionsRoute({ bus, log, settings, capabilities, mixedTurns, identities, models, rateLimit }, cut),
       modelRoutes({ listModels: models.list }),
       toolRoutes({ capabilities }),
-      keyRoutes({ db, identities }),
+      keyRoutes({ keys: keyStore(db), identities }),
       userRoutes({ db, identities }),
       pricingRoutes({ bus }),
       usageRoutes({ bus }),

@@ -7,6 +7,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import { buildApp } from '../src/app.ts'
 import { ensureFirstKey, ensureMasterKey, masterKeyHash, migrateGateway } from '../src/auth/first-start.ts'
 import { type Identities, openIdentities } from '../src/auth/identities.ts'
+import { keyStore } from '../src/auth/key-store.ts'
 import { keyRoutes } from '../src/routes/keys.ts'
 import { type ListedModel, modelRoutes } from '../src/routes/models.ts'
 import { pricingRoutes } from '../src/routes/pricing.ts'
@@ -81,7 +82,7 @@ async function startOn(
     bodyLimitBytes: settings.bodyLimitBytes,
     notReady: options.notReady ?? (async () => undefined),
     routes: (cut) => [
-      keyRoutes({ db, identities }),
+      keyRoutes({ keys: keyStore(db), identities }),
       userRoutes({ db, identities }),
       modelRoutes({ listModels: () => options.models ?? [] }),
       toolRoutes({ capabilities }),

@@ -1,10 +1,8 @@
-import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { modelPattern } from '../auth/allowed-models.ts'
-import { DEFAULT_USER, DEFAULT_WORKSPACE, type Tables } from '../tables.ts'
+import type { KeyMembers, KeyRow } from '../auth/key-store.ts'
+import { DEFAULT_USER, DEFAULT_WORKSPACE } from '../tables.ts'
 import { instant, metadata, shortText } from './wire.ts'
-
-export type KeyRow = Selectable<Tables['gateway.keys']>
 
 const models = z.array(modelPattern).max(500).nullable()
 const tools = z.array(shortText).max(500).nullable()
@@ -44,12 +42,12 @@ export const shown = z.strictObject({
 })
 export const shownOnce = shown.extend({ key: z.string().describe('The key itself: shown here and never again') })
 
-type Wanted = Omit<z.output<typeof changes>, 'is_active'>
+type Wanted = z.output<typeof changes> & { name?: string | undefined }
 
-/** Members as columns; what was not said is left out, so that it keeps its value or its default. */
-export function columns({ key_name, ...same }: Wanted) {
-  const set = key_name === undefined ? same : { ...same, name: key_name }
-  return Object.fromEntries(Object.entries(set).filter(([, value]) => value !== undefined)) as Partial<KeyRow>
+/** What a body says, as the store calls it; what it does not say is left out. */
+export function membersOf({ name, key_name = name, is_active, ...same }: Wanted): KeyMembers {
+  const said = Object.entries({ ...same, name: key_name, active: is_active }).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(said)
 }
 
 export const show = (row: KeyRow): z.input<typeof shown> => ({

@@ -1,6 +1,6 @@
 import { type Database, openDb } from '@tollgate/db'
 import { openLog } from '@tollgate/telemetry'
-import { freshDatabase } from '@tollgate/testing'
+import { freshDatabase, freshFolder } from '@tollgate/testing'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { ensureFirstKey, ensureMasterKey, masterKeyHash, migrateGateway } from '../../src/auth/first-start.ts'
@@ -14,8 +14,9 @@ afterAll(async () => {
 
 async function empty(kind: 'postgres' | 'pglite'): Promise<{ open: () => Promise<Database> }> {
   if (kind === 'pglite') {
-    const db = await openDb({ url: 'memory:', log })
-    opened.push(() => db.close())
+    const folder = await freshFolder()
+    const db = await openDb({ url: folder.url, log })
+    opened.push(folder.drop, () => db.close())
     return { open: async () => db }
   }
   const database = await freshDatabase(inject('postgresUrl'))

@@ -214,6 +214,15 @@ describe('what a key may be given', () => {
   })
 })
 
+test.each(['/keys?user_id=a%00b', '/keys?workspace_id=%00', '/keys/a%00b', '/keys/%ff', '/users/%00'])(
+  '%s names what no database can hold, and is a mistake of the caller',
+  async (path) => {
+    const { status } = await asMaster('GET', `/api/v1${path}`)
+    expect(status).toBeGreaterThanOrEqual(400)
+    expect(status).toBeLessThan(500)
+  },
+)
+
 test('a metadata text that looks like an exact number stays a text', async () => {
   const { body } = await asMaster('POST', '/api/v1/keys', { metadata: { a: '0.1', b: 0.1 } })
   expect(body.metadata).toEqual({ a: '0.1', b: 0.1 })

@@ -322,6 +322,14 @@ describe('P-02 A-21 what a request cost', () => {
     expect((await usage(query)).body.count).toBe(count)
   })
 
+  test('a filter no database can hold is a mistake of the caller', async () => {
+    for (const query of ['?user_id=%00', '?request_id=a%00b', '?workspace_id=%00']) {
+      const { status } = await usage(query)
+      expect([400, 422]).toContain(status)
+    }
+    expect((await price('a%00b')).status).toBe(422)
+  })
+
   test.each([
     '?limit=0',
     '?limit=1001',
