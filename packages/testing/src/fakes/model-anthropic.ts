@@ -18,7 +18,9 @@ export const fakeAnthropic = (script: ModelScript, options: FakeAnthropicOptions
     {
       path: '/v1/messages',
       refuse(body, headers) {
-        if (options.apiKey !== undefined && headers['x-api-key'] !== options.apiKey)
+        // documented is x-api-key; the vendor's own client sends a bearer token
+        const key = headers['x-api-key'] ?? headers.authorization?.replace(/^Bearer /, '')
+        if (options.apiKey !== undefined && key !== options.apiKey)
           return refusal(401, 'authentication_error', 'invalid x-api-key')
         if (headers['anthropic-version'] !== '2023-06-01')
           return refusal(400, 'invalid_request_error', 'anthropic-version: header is required')

@@ -12,7 +12,8 @@ export interface ByteSink {
 /**
  * What went through the fast lane. Until `begin`, a failure is thrown, so that another model may be tried and the client
  * gets a real status; after it, the client is told in its own dialect and the failure stands in `fault`. Ending the
- * response is the caller's. Every write is whole frames, so the caller may put keep-alives between them.
+ * response is the caller's. Every write is whole frames, so the caller may put keep-alives between them, and a complete
+ * stream's last write is its last frame alone, so the caller may keep it back until the answer is paid for.
  */
 export interface Forwarded {
   /** The provider's count; undefined when it sent none. */
@@ -26,3 +27,20 @@ export interface Forwarded {
   firstByteAt: number
   fault: Fault | undefined
 }
+
+type Head = Parameters<ByteSink['begin']>[0]
+
+/** A stream's head; proxies in between are told to hold nothing back. */
+export const eventStreamHead = (status: number): Head => ({
+  status,
+  headers: {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    'x-accel-buffering': 'no',
+  },
+})
+
+export const jsonHead = (status: number, body: Uint8Array): Head => ({
+  status,
+  headers: { 'content-type': 'application/json; charset=utf-8', 'content-length': String(body.length) },
+})

@@ -4,14 +4,14 @@ import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/conversation/turn.ts'
 import { forwardChat } from '../../src/models/openai-chat/forward.ts'
 import { canForward } from '../../src/models/provider.ts'
-import { chatRequest, chunk, faultOf, modelsAt, origin, replyOf, sinkOf, soon, sse } from './asking.ts'
+import { chatRequest, chunk, faultOf, modelsAt, origin, replyOf, silent, sinkOf, soon, sse } from './asking.ts'
 
 const asked = (body: JsonObject = {}) => chatRequest({ stream: true, stream_options: { include_usage: true }, ...body })
 
 async function forward(chunks: (string | Buffer)[], body: JsonObject = {}, mediaType?: string) {
   const to = sinkOf()
   const reply = replyOf(chunks, mediaType)
-  const forwarded = await forwardChat(reply, asked(body), to.sink, origin)
+  const forwarded = await forwardChat(reply, asked(body), to.sink, origin, silent)
   return { ...to, forwarded, settled: reply.settled }
 }
 
@@ -34,7 +34,7 @@ describe('a stream through the fast lane', () => {
   test('goes out byte for byte, whole reads at a time, with usage and finish read in passing', async () => {
     const { text, writes, head, forwarded, settled } = await forward([proper])
     expect(text()).toBe(proper)
-    expect(writes).toHaveLength(1)
+    expect(writes.map(String)).toEqual([proper.replace(sse('[DONE]'), ''), sse('[DONE]')])
     expect(head()).toMatchObject({
       status: 200,
       headers: { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' },
@@ -64,7 +64,7 @@ describe('a stream through the fast lane', () => {
   test('a part of a frame waits for the rest of it, and a whole one for nothing', async () => {
     const at = proper.indexOf('é') - 20
     const { writes } = await forward([proper.slice(0, at), proper.slice(at)])
-    expect(writes).toHaveLength(2)
+    expect(writes).toHaveLength(3)
     expect(writes[0]?.toString().endsWith('\n\n')).toBe(true)
     expect(Buffer.concat(writes).toString()).toBe(proper)
   })
@@ -74,6 +74,7 @@ describe('a stream through the fast lane', () => {
       for (const text of [proper, proper.replaceAll('\n', '\r\n')]) {
         const bytes = Buffer.from(text)
         const uncut = await forward([bytes], body)
+        expect(uncut.text()).toContain('é😀')
         expect(uncut.forwarded.tokens).toMatchObject({ input: 3 })
         const bytewise = await forward(
           Array.from(bytes, (byte) => Buffer.of(byte)),
@@ -119,7 +120,7 @@ describe('a stream through the fast lane', () => {
       yield Buffer.from(sse(chunk({}, 'stop'), '[DONE]'))
     }
     let pulledCount = 0
-    await forwardChat({ ...replyOf([]), chunks: pulled }, asked(), to.sink, origin)
+    await forwardChat({ ...replyOf([]), chunks: pulled }, asked(), to.sink, origin, silent)
     expect(ahead).toBe(0)
   })
 
@@ -155,7 +156,9 @@ describe('a stream that fails in the fast lane', () => {
     ],
   ])('BR-018 BR-031 before its first byte is thrown and sends nothing: %s', async (_, chunks, mediaType, expected) => {
     const to = sinkOf()
-    expect(await faultOf(forwardChat(replyOf(chunks, mediaType), asked(), to.sink, origin))).toMatchObject(expected)
+    expect(await faultOf(forwardChat(replyOf(chunks, mediaType), asked(), to.sink, origin, silent))).toMatchObject(
+      expected,
+    )
     expect(to.head()).toBe(undefined)
     expect(to.writes).toEqual([])
   })
@@ -365,10 +368,38 @@ describe('an answer that is not streamed', () => {
   ])('BR-018 %s is a failure with a status of its own', async (_, body, failure) => {
     const to = sinkOf()
     const request = chatRequest({})
-    expect(await faultOf(forwardChat(replyOf([body], 'application/json'), request, to.sink, origin))).toMatchObject({
+    expect(
+      await faultOf(forwardChat(replyOf([body], 'application/json'), request, to.sink, origin, silent)),
+    ).toMatchObject({
       failure,
     })
     expect(to.head()).toBe(undefined)
+  })
+})
+
+describe('a server that does not do as it was asked', () => {
+  const message = { role: 'assistant', content: 'Hello' }
+  const whole = {
+    ...chunk({}),
+    object: 'chat.completion',
+    choices: [{ index: 0, message, finish_reason: 'stop' }],
+    usage,
+  }
+
+  test('an answer that is not streamed becomes a stream for a client that wants one', async () => {
+    const { text, head, forwarded } = await forward([JSON.stringify(whole)], {}, 'application/json')
+    expect(head()).toMatchObject({ headers: { 'content-type': 'text/event-stream; charset=utf-8' } })
+    expect(text()).toContain('"delta":{"content":"Hello"}')
+    expect(text()).toContain(`"usage":${JSON.stringify(usage)}`)
+    expect(text().endsWith('data: [DONE]\n\n')).toBe(true)
+    expect(forwarded).toMatchObject({ tokens: { input: 3, output: 4 }, finish: 'stop', outputCharacters: 5 })
+  })
+
+  test('a stream becomes an answer for a client that wants none', async () => {
+    const { text, head, forwarded } = await forward([proper], { stream: false, stream_options: null })
+    expect(head()).toMatchObject({ headers: { 'content-type': 'application/json; charset=utf-8' } })
+    expect(JSON.parse(text())).toMatchObject({ object: 'chat.completion', choices: [{ finish_reason: 'stop' }], usage })
+    expect(forwarded).toMatchObject({ tokens: { input: 3, output: 4 }, finish: 'stop' })
   })
 })
 

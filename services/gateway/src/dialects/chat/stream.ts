@@ -16,8 +16,9 @@ export interface ChatStreamOptions {
   showActivity?: boolean
 }
 
-const DONE = 'data: [DONE]\n\n'
-const FAILED = `data: {"error":{"message":"An error occurred during streaming","type":"server_error"}}\n\n${DONE}`
+/** R-63 and R-62: the two ways a stream ends. */
+export const STREAM_DONE = 'data: [DONE]\n\n'
+export const STREAM_FAILED = `data: {"error":{"message":"An error occurred during streaming","type":"server_error"}}\n\n${STREAM_DONE}`
 
 export const freshChatId = (): string => `chatcmpl-${randomBytes(16).toString('hex')}`
 
@@ -143,7 +144,7 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
           return event satisfies never
       }
     },
-    end: () => DONE,
-    fail: () => FAILED,
+    end: () => STREAM_DONE,
+    fail: () => STREAM_FAILED,
   }
 }

@@ -1,10 +1,13 @@
 import { Fault } from '@tollgate/contracts'
+import type { Log } from '@tollgate/telemetry'
 import type { ModelRequest } from '../../conversation/turn.ts'
-import type { ByteSink, Forwarded } from '../forward.ts'
+import { STREAM_DONE, STREAM_FAILED } from '../../dialects/chat/stream.ts'
+import { type ByteSink, eventStreamHead, type Forwarded, jsonHead } from '../forward.ts'
 import { isStream, parseJson } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
+import { forwardConverted } from './convert.ts'
 import { finishReason } from './events.ts'
 import { frameCutter } from './frames.ts'
 import { chatMender, mendable } from './mend.ts'
@@ -14,28 +17,20 @@ import { chatWatch, type Watch } from './watch.ts'
 /** Frames held until the answer begins: a server's own pings, filter results and the like. */
 const MOST_PRELUDE_BYTES = 1024 * 1024
 
-/** R-62: what a Chat stream ends with when it fails after its first byte. */
-const STREAM_FAILED = Buffer.from(
-  'data: {"error":{"message":"An error occurred during streaming","type":"server_error"}}\n\ndata: [DONE]\n\n',
-)
-const STREAM_DONE = Buffer.from('data: [DONE]\n\n')
-
-export const eventStreamHeaders = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache',
-  'x-accel-buffering': 'no',
-}
+const DONE = Buffer.from(STREAM_DONE)
+const FAILED = Buffer.from(STREAM_FAILED)
 
 /** Passes an upstream's answer to a client that speaks the same dialect. */
 export function forwardChat(
   reply: UpstreamReply,
-  { turn, stream }: ModelRequest,
+  request: ModelRequest,
   sink: ByteSink,
   origin: Origin,
+  log: Log,
 ): Promise<Forwarded> {
-  return isStream(reply, stream)
-    ? forwardStream(reply, sink, origin, turn.includeUsage)
-    : forwardWhole(reply, sink, origin)
+  const { stream, includeUsage } = request.turn
+  if (isStream(reply, request.stream) !== stream) return forwardConverted(reply, request, sink, origin, log)
+  return stream ? forwardStream(reply, sink, origin, includeUsage) : forwardWhole(reply, sink, origin)
 }
 
 async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin): Promise<Forwarded> {
@@ -46,10 +41,7 @@ async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin
   if (json.choices.length === 0) throw brokenAnswer('empty', origin)
   const body = chatMender().mend(json) ? Buffer.from(JSON.stringify(json)) : bytes
   const firstByteAt = Date.now()
-  sink.begin({
-    status: reply.status,
-    headers: { 'content-type': 'application/json; charset=utf-8', 'content-length': String(body.length) },
-  })
+  sink.begin(jsonHead(reply.status, body))
   await sink.write(body)
   return {
     tokens: countedIn(json)?.tokens,
@@ -81,17 +73,18 @@ async function forwardStream(
         await out.write(seen.through, watch.began(), origin)
         if (seen.fault) throw seen.fault
       }
-      if (watch.done()) break
-      if (!done) continue
-      if (!watch.began()) throw brokenAnswer('empty', origin)
-      if (watch.finish() === undefined) throw brokenAnswer('cut', origin)
-      await sink.write(STREAM_DONE)
+      if (!watch.done()) {
+        if (!done) continue
+        if (!watch.began()) throw brokenAnswer('empty', origin)
+        if (watch.finish() === undefined) throw brokenAnswer('cut', origin)
+      }
+      await sink.write(DONE)
       break
     }
   } catch (error) {
     fault = Fault.from(error)
     if (out.firstByteAt() === undefined) throw fault
-    if (fault.failure !== 'cancelled') await sink.write(STREAM_FAILED)
+    if (fault.failure !== 'cancelled') await sink.write(FAILED)
   } finally {
     // the client has its last byte; what is left of the body is nobody's to wait for, and settling never rejects
     if (watch.done() && !fault) void reply.settle()
@@ -116,7 +109,7 @@ function opening(sink: ByteSink, status: number) {
       }
       if (firstByteAt === undefined) {
         firstByteAt = Date.now()
-        sink.begin({ status, headers: eventStreamHeaders })
+        sink.begin(eventStreamHead(status))
         frames = [...prelude, ...frames]
         prelude = []
       }
@@ -130,7 +123,7 @@ function opening(sink: ByteSink, status: number) {
 
 /** What stands behind the last blank line is half a frame, but for a `[DONE]` that many servers end without one. */
 function lastFrame(rest: Buffer): Buffer | undefined {
-  return /^data: ?\[DONE\]\s*$/.test(rest.subarray(0, 32).toString('latin1')) ? STREAM_DONE : undefined
+  return /^data: ?\[DONE\]\s*$/.test(rest.subarray(0, 32).toString('latin1')) ? DONE : undefined
 }
 
 function summary(watch: Watch, status: number, firstByteAt: number, fault: Fault | undefined): Forwarded {

@@ -25,7 +25,7 @@ export function openAiChatProvider(origin: Origin, upstream: UpstreamConnection,
       yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
     },
 
-    forward: async (request, sink, limits) => forwardChat(await post(request, limits), request, sink, origin),
+    forward: async (request, sink, limits) => forwardChat(await post(request, limits), request, sink, origin, log),
     close: () => upstream.close(),
   }
 }

@@ -7,7 +7,7 @@ import { countedIn } from './usage.ts'
 
 /** What passes through the fast lane, looked at on its way. */
 export interface Watch {
-  /** What of these whole frames goes on to the client; `fault` ends it. */
+  /** What of these whole frames goes on to the client, all but `[DONE]` itself; `fault` ends it. */
   look(frames: Buffer): { through: Buffer[]; fault: UpstreamFault | undefined }
   /** An answer has begun: a chunk with something in it went through. */
   began(): boolean
@@ -40,29 +40,28 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
 
   /** Undefined: as it came. */
   function judge(frame: SseFrame, bytes: number): Buffer | 'drop' | UpstreamFault | undefined {
-    if (frame.data === '[DONE]') return end()
     const json = parse(frame.data)
     if (json === undefined) return began ? undefined : brokenAnswer('unreadable', origin)
     if (frame.event === 'error' || json.error) return faultOfFrame(origin, json)
     const counted = countedIn(json)
     if (counted) tokens = counted.tokens
-    const last = json.choices?.find((choice) => choice.finish_reason)?.finish_reason
     envelope ||= envelopeOf(json, bytes)
     const mended = mender.mend(json)
-    finish = last ? (json.choices?.find((choice) => choice.finish_reason)?.finish_reason ?? last) : finish
+    finish = json.choices?.find((choice) => choice.finish_reason)?.finish_reason ?? finish
     if (json.choices && json.choices.length > 0) began = true
     else if (counted && !showUsage) return 'drop'
     return mended ? Buffer.from(`data: ${JSON.stringify(json)}\n\n`) : undefined
   }
 
-  function end(): Buffer | UpstreamFault | undefined {
-    done = true
-    if (!began) return brokenAnswer('empty', origin)
+  /** The chunk that a stream which ended without a reason is still owed. */
+  function lastChunk(): Buffer[] {
     const missing = mender.lastChunk()
-    if (!missing) return undefined
+    if (!missing) return []
     finish = missing.choices?.[0]?.finish_reason ?? undefined
-    return Buffer.from(`data: ${JSON.stringify(missing)}\n\ndata: [DONE]\n\n`)
+    return [Buffer.from(`data: ${JSON.stringify(missing)}\n\n`)]
   }
+
+  const empty = () => brokenAnswer('empty', origin)
 
   function count(frames: Buffer): void {
     bytesThrough += frames.length
@@ -83,11 +82,14 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
         const start = frameStart(frames, at)
         const stop = frameEnd(frames, at)
         const [frame] = sseParser().push(frames.subarray(start, stop))
-        const verdict = frame && judge(frame, stop - start)
+        done = frame?.data === '[DONE]'
+        const verdict = frame && (done ? 'drop' : judge(frame, stop - start))
         from = stop
         if (verdict === undefined) continue
         if (start > passed) through.push(frames.subarray(passed, start))
         passed = stop
+        if (done)
+          return began ? { through: [...through, ...lastChunk()], fault: undefined } : { through, fault: empty() }
         if (verdict instanceof Error) return { through, fault: verdict }
         if (verdict !== 'drop') through.push(verdict)
       }
