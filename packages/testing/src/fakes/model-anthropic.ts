@@ -9,6 +9,8 @@ export interface FakeAnthropicOptions {
   compatible?: boolean
 }
 
+/** The one that gateways and servers of the field speak, and the one of the vendor's newest client. */
+const VERSIONS = new Set(['2023-06-01', '2026-10-21'])
 const USAGE = { input_tokens: 11, output_tokens: 7 }
 
 /** Anthropic's Messages API with a scripted model behind it. Its base is `<url>`. */
@@ -22,7 +24,7 @@ export const fakeAnthropic = (script: ModelScript, options: FakeAnthropicOptions
         const key = headers['x-api-key'] ?? headers.authorization?.replace(/^Bearer /, '')
         if (options.apiKey !== undefined && key !== options.apiKey)
           return refusal(401, 'authentication_error', 'invalid x-api-key')
-        if (headers['anthropic-version'] !== '2023-06-01')
+        if (!VERSIONS.has(String(headers['anthropic-version'])))
           return refusal(400, 'invalid_request_error', 'anthropic-version: header is required')
         const mistake = anthropicMistake(body, { signatures, unsigned: options.compatible ?? false })
         return mistake === undefined ? undefined : refusal(400, 'invalid_request_error', mistake)
