@@ -1,25 +1,35 @@
 import { createHash } from 'node:crypto'
 import type { Tenancy } from '@tollgate/contracts'
-import type { Message, Part } from '../conversation/turn.ts'
+import type { Message } from '../conversation/turn.ts'
+import type { ModelCall } from './transcript.ts'
 
 const MOST_TURNS = 1_000
 const MOST_BYTES = 16 * 1024 * 1024
 const KEPT_MS = 30 * 60_000
 
 /**
- * What our tools found in turns that also called the client's. The client answers its own calls alone; when it does, the
- * model is shown the whole turn again, so that nothing is lost or run twice (BR-055). Kept in this process: a request
- * that reaches another replica goes on without our half, as it would with a client that edits its history.
+ * What the gateway's half of a turn was when it ended in calls of the client. The client answers its own calls alone;
+ * when it does, the model is shown the whole turn again, so that nothing our tools found is lost or run twice (BR-055).
+ * Kept in this process: a request that reaches another replica goes on without our half, as it would with a client that
+ * edits its history.
  */
 export interface MixedTurns {
-  keep(whose: Tenancy, before: Message[], said: Message, results: Message[]): void
-  /** The history with our calls and their results put back where they were. */
+  keep(whose: Tenancy, turn: MixedTurn): void
+  /** The history, with every turn known here as the model saw it. */
   restore(whose: Tenancy, messages: Message[]): Message[]
 }
 
+export interface MixedTurn {
+  /** What the turn answered. */
+  asked: Message | undefined
+  /** What the client was shown of it: words of every round, and its own calls. */
+  shown: { text: string; calls: ModelCall[] }
+  /** What the model said and was told in it. */
+  replay: Message[]
+}
+
 interface Kept {
-  said: Message
-  results: Message[]
+  replay: Message[]
   bytes: number
   until: number
 }
@@ -34,13 +44,9 @@ export function rememberMixedTurns(): MixedTurns {
   }
 
   return {
-    keep(whose, before, said, results) {
-      const kept = { said, results, bytes: JSON.stringify([said, results]).length, until: Date.now() + KEPT_MS }
-      const ours = new Set(
-        results.flatMap(({ parts }) => parts.map((part) => (part.type === 'result' ? part.callId : ''))),
-      )
-      const asked = before.findLast(({ role }) => role === 'user')
-      const key = keyOf(whose, asked, said, (id) => !ours.has(id))
+    keep(whose, { asked, shown, replay }) {
+      const kept = { replay, bytes: JSON.stringify(replay).length, until: Date.now() + KEPT_MS }
+      const key = keyOf(whose, asked, shown)
       const former = turns.get(key)
       if (former) drop(key, former)
       turns.set(key, kept)
@@ -55,35 +61,33 @@ export function rememberMixedTurns(): MixedTurns {
       let asked: Message | undefined
       return messages.flatMap((message) => {
         if (message.role === 'user') asked = message
-        if (message.role !== 'assistant' || !message.parts.some(isCall)) return [message]
-        const kept = turns.get(keyOf(whose, asked, message, () => true))
-        return kept === undefined || kept.until <= Date.now() ? [message] : [kept.said, ...kept.results]
+        const calls = message.role === 'assistant' ? callsIn(message) : []
+        const kept = calls.length > 0 ? turns.get(keyOf(whose, asked, { text: textOf(message), calls })) : undefined
+        return kept === undefined || kept.until <= Date.now() ? [message] : kept.replay
       })
     },
   }
 }
 
-type Call = Part & { type: 'call' }
-const isCall = (part: Part): part is Call => part.type === 'call'
-
 /** Known again only by the same user of the same workspace, after the same words, with the same calls unchanged. */
 function keyOf(
-  whose: Tenancy,
+  { organization, workspace, user }: Tenancy,
   asked: Message | undefined,
-  said: Message,
-  isClients: (callId: string) => boolean,
+  { text, calls }: MixedTurn['shown'],
 ): string {
-  const calls = said.parts.filter(isCall).filter(({ id }) => isClients(id))
   const parts = [
-    [whose.organization, whose.workspace, whose.user],
+    [organization, workspace, user],
     asked === undefined ? '' : textOf(asked),
-    textOf(said),
-    calls.map(({ id, name, arguments: text }) => [id, name, canonical(text)]),
+    text,
+    calls.map(({ id, name, arguments: input }) => [id, name, canonical(input)]),
   ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
 }
 
-const textOf = ({ parts }: Message): string => parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
+const callsIn = ({ parts }: Message): ModelCall[] => parts.flatMap((part) => (part.type === 'call' ? [part] : []))
+
+export const textOf = ({ parts }: Message): string =>
+  parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
 /** Arguments compare as data: some dialects hand them to the client parsed. */
 function canonical(text: string): string {

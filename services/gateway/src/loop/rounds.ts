@@ -6,7 +6,7 @@ import type { Message, ModelRequest } from '../conversation/turn.ts'
 import type { ModelProvider } from '../models/provider.ts'
 import type { CallContext } from '../tools/tool.ts'
 import { numberBlocks } from './block-numbers.ts'
-import type { MixedTurns } from './mixed-turns.ts'
+import { type MixedTurns, textOf } from './mixed-turns.ts'
 import { lastOffer, offer } from './offers.ts'
 import type { Plan } from './plan.ts'
 import { within } from './spans.ts'
@@ -34,14 +34,16 @@ export interface Conversation {
  * what the gateway did between them, one usage, one finish.
  */
 export async function* rounds(conversation: Conversation): AsyncGenerator<AnswerEvent> {
-  const { provider, plan, toolbox, usage, at } = conversation
+  const { provider, plan, toolbox, usage, mixedTurns, at } = conversation
   const shown = numberBlocks((name) => plan.owned.has(name))
   let start: (ModelEvent & { type: 'start' }) | undefined
   let started = false
-  let messages = plan.messages
+  /** What the loop adds to the client's messages, and the words of it that the client saw. */
+  let added: Message[] = []
+  let text = ''
 
   for (let round = 1; ; round += 1) {
-    const request = requestOf(conversation, messages, round)
+    const request = requestOf(conversation, [...plan.messages, ...added], round)
     const said = openTranscript()
     const { span, inside } = startRound(conversation, round)
     try {
@@ -68,12 +70,17 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
         const { outcome } = yield* within(inside, toolbox.run(call, at))
         results.push(resultMessage(call.id, outcome.text, outcome.isError))
       }
+      const message = said.message()
+      added = [...added, message, ...results]
+      text += textOf(message)
       if (step.goOn) {
-        messages = [...messages, said.message(), ...results]
         shown.nextRound()
         continue
       }
-      if (results.length > 0) conversation.mixedTurns.keep(at.tenancy, messages, said.message(), results)
+      if (step.handOver.length > 0 && added.length > 1) {
+        const asked = plan.messages.findLast(({ role }) => role === 'user')
+        mixedTurns.keep(at.tenancy, { asked, shown: { text, calls: step.handOver }, replay: added })
+      }
       roundsOfTurn.record(round, {})
       const report = usage.report()
       if (report) yield report

@@ -19,6 +19,9 @@ const callsTotal = counter('tool_calls_total', 'Calls of tools that run here', {
 })
 const seconds = histogram('tool_seconds', 'Time a call of a tool that runs here took', { tool: names })
 
+/** Calls of one request, whatever they are: its settlement, which names each, must fit into a message. */
+const MOST_CALLS = 250
+
 /** The tools of one request, ready to be called; they keep what they count over its rounds and attempts. */
 export interface Toolbox {
   /** Makes the tools of an attempt ready. What this costs before an answer begins is still refused as a status. */
@@ -31,6 +34,7 @@ export interface Toolbox {
 
 export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
   const opened = new Map<string, { tool: Tool; ready: OpenTool }>()
+  let calls = 0
 
   return {
     async open(owned, at) {
@@ -44,8 +48,9 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
       const input = readArguments(text)
       const call = { id, tool: name, input: entry.tool.shownInput(input) }
       yield { type: 'tool', phase: 'started', call }
-      const result = await measured(entry, id, input, at)
-      await tally.toolRan(name, result, at.tenancy)
+      calls += 1
+      const result = calls > MOST_CALLS ? tooMany(entry.tool, input) : await measured(entry, id, input, at)
+      if (calls <= MOST_CALLS) await tally.toolRan(name, result, at.tenancy)
       yield { type: 'tool', phase: 'finished', call, outcome: result.outcome }
       return result
     },
@@ -86,17 +91,18 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
   function unforeseen(thrown: unknown, tool: Tool, input: JsonObject, { signal }: CallContext): ToolResult {
     if (signal.aborted || thrown instanceof CallLimitReached) throw thrown
     log.error({ tool: tool.name, err: thrown }, 'a tool failed in a way it does not know')
-    return {
-      outcome: {
-        text: toolError('Gateway tool execution failed'),
-        isError: true,
-        shown: tool.shownFailure(input, { tag: 'unavailable' }),
-      },
-      label: otariLabel(tool.name),
-      priceKeys: otariPriceKeys(tool.name),
-    }
+    return notRun(tool, input, 'Gateway tool execution failed', 'unavailable')
   }
 }
+
+const tooMany = (tool: Tool, input: JsonObject): ToolResult =>
+  notRun(tool, input, 'tool call limit reached for this request', 'call_limit')
+
+const notRun = (tool: Tool, input: JsonObject, text: string, tag: string): ToolResult => ({
+  outcome: { text: toolError(text), isError: true, shown: tool.shownFailure(input, { tag }) },
+  label: otariLabel(tool.name),
+  priceKeys: otariPriceKeys(tool.name),
+})
 
 /** Text that is no JSON object counts as one without members, and is never mended: the tool then says what it misses (L-15). */
 function readArguments(text: string): JsonObject {

@@ -1,5 +1,6 @@
 import {
   clipBytes,
+  type Failure,
   Fault,
   otariLabel,
   otariPriceKeys,
@@ -84,8 +85,9 @@ async function openSandbox({ bus }: ToolUse, first: CallContext): Promise<OpenTo
         return failed(input, texts[done.reason])
       } catch (thrown) {
         const cause = Fault.from(thrown)
-        if (at.signal.aborted || cause.failure === 'internal') throw cause
-        return { ...failed(input, cause.failure === 'timeout' ? texts.timeout : texts.unreachable), cause }
+        const text = textsOf[cause.failure]
+        if (at.signal.aborted || text === undefined) throw cause
+        return { ...failed(input, text), cause }
       }
     },
     async close() {
@@ -127,6 +129,13 @@ const texts = {
   timeout: 'code execution timed out',
   busy: 'code_execution sandbox temporarily unavailable',
   refused: 'code execution failed',
+}
+
+const textsOf: Partial<Record<Failure, string>> = {
+  upstream: texts.unreachable,
+  timeout: texts.timeout,
+  unavailable: texts.busy,
+  too_large: 'the code is too long',
 }
 
 const served = { label: otariLabel('code_execution'), priceKeys: otariPriceKeys('code_execution') }

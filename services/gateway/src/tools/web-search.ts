@@ -19,6 +19,8 @@ import { renderHits } from './search-results.ts'
 import type { CallContext, Declaration, OpenTool, Tool, ToolOptions, ToolResult, ToolUse } from './tool.ts'
 
 const MOST_QUERY_CHARACTERS = 4_096
+/** More than any provider returns; each clamps to its own maximum (S-34). */
+const MOST_RESULTS = 1_000
 /** Over any instance's own timeout and the enrichment after it; a broker that hangs costs no more than this. */
 const SEARCH_MS = 120_000
 
@@ -99,6 +101,7 @@ function keysOf({ instance, provider }: InLoopSearch, label: string): PriceKey[]
 function openSearch(options: ToolOptions, { bus, settings, capabilities, webCalls }: ToolUse): OpenTool {
   const { search } = capabilities
   if (search === null) throw new Fault('invalid_request', webSearch.unavailable)
+  const wanted = options.maxResults ?? settings.webSearchMaxResults
   /** Results shown by all searches of the request (S-45), and searches that count against `max_uses` (S-17). */
   let shownBefore = 0
   let succeeded = 0
@@ -117,7 +120,7 @@ function openSearch(options: ToolOptions, { bus, settings, capabilities, webCall
         tenancy,
         instance: search.instance,
         query,
-        maxResults: options.maxResults ?? settings.webSearchMaxResults,
+        maxResults: wanted === undefined ? undefined : Math.min(wanted, MOST_RESULTS),
         policy: options.domains,
         options: options.providerOptions,
       },

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { callsTools, says } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
 import type { ModelEvent } from '../../src/conversation/events.ts'
+import type { ModelProvider } from '../../src/models/provider.ts'
+import type { ModelRegistry } from '../../src/models/registry.ts'
 import { answers, scripted } from '../loop/scripted-provider.ts'
 import { framesOf, PATH, rawPost, type Served, startGateway, startWith } from './gateway.ts'
 
@@ -9,6 +11,13 @@ const messages = [{ role: 'user', content: 'Hello' }]
 const body = (more: object = {}) => ({ model: 'fake:m', messages, stream: true, ...more })
 const code = { tools: [{ type: 'otari_code_execution' }] }
 const search = { tools: [{ type: 'otari_web_search' }] }
+
+/** A registry with this one model in it. */
+const modelsOf = (provider: ModelProvider): ModelRegistry => ({
+  resolve: () => ({ provider, model: 'm', type: 'demo' }),
+  list: () => [],
+  close: async () => {},
+})
 
 /** Waits for the abort of everything below, which must not take longer than this. */
 const AT_ONCE = { timeout: 1_000, interval: 10 }
@@ -109,12 +118,7 @@ describe('BR-160 a client that closes its own side alone', () => {
         yield* rest
       },
     ])
-    const models = {
-      resolve: () => ({ provider: model, model: 'm', type: 'demo' as const }),
-      list: () => [],
-      close: async () => {},
-    }
-    const gateway = await startWith(models)
+    const gateway = await startWith(modelsOf(model))
     const { socket, received } = rawPost(gateway.url, gateway.firstKey, body())
     await expect.poll(received).toContain('first ')
     socket.end()
@@ -197,12 +201,7 @@ test('a client that does not read holds the model back, and gets every byte when
       yield { type: 'finish', reason: 'stop', raw: 'stop' }
     },
   ])
-  const models = {
-    resolve: () => ({ provider: model, model: 'm', type: 'demo' as const }),
-    list: () => [],
-    close: async () => {},
-  }
-  const gateway = await startWith(models)
+  const gateway = await startWith(modelsOf(model))
   const { socket, received } = rawPost(gateway.url, gateway.firstKey, body())
   await expect.poll(received).toContain('content')
   socket.pause()

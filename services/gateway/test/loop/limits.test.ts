@@ -168,3 +168,15 @@ describe('the allowance of searches and fetches', () => {
     expect([brokers.asked.search.length, brokers.asked.exec.length]).toEqual([0, 15])
   })
 })
+
+test('a request whose model calls without end runs 250 calls, and is settled with each', async () => {
+  const { serve, brokers } = await openLoop()
+  const many = calls(
+    ...Array.from({ length: 300 }, (_, n): [string, string, unknown] => [`c${n}`, 'code_execution', { code: 'x' }]),
+  )
+  const model = scripted([many, answers('A')])
+  const seen = await gather(serve(turnOf([{ type: 'otari_code_execution' }]), [model]))
+  expect(brokers.asked.exec).toHaveLength(250)
+  expect(seen.tools.at(-1)?.outcome?.text).toBe('[tool error] tool call limit reached for this request')
+  expect(brokers.settled[0]?.lines).toHaveLength(250)
+})

@@ -230,6 +230,32 @@ describe('a turn with calls of ours and of the client', () => {
     expect(brokers.asked.search).toHaveLength(2)
   })
 
+  test('BR-055 shows it the rounds before as well, by the words of all that the client saw', async () => {
+    const { serve } = await openLoop()
+    const turn = turnOf([search, weather])
+    const script = [
+      round([textBlock(0, 'First. '), callBlock(1, 'call_a', 'web_search', { query: 'x' })], 'tool_calls'),
+      round([textBlock(0, 'Then.'), callBlock(1, 'call_b', 'get_weather', {})], 'tool_calls'),
+    ]
+    await gather(serve(turn, script))
+    const echoed: Message = {
+      role: 'assistant',
+      parts: [
+        { type: 'text', text: 'First. Then.' },
+        { type: 'call', id: 'call_b', name: 'get_weather', arguments: '{}' },
+      ],
+    }
+    const model = scripted([answers('A')])
+    const next = { ...turn, messages: [userMessage('Hello'), echoed] }
+    await gather(serve(next, [model], { tenancy: { ...tenancy, request: 'r2' } }))
+    const shapes = model.requests[0]?.messages.map(({ role, parts }) => [role, ...parts.map(({ type }) => type)])
+    expect(shapes?.slice(2)).toEqual([
+      ['assistant', 'text', 'call'],
+      ['tool', 'result'],
+      ['assistant', 'text', 'call'],
+    ])
+  })
+
   test.each([
     ['another user', { user: 'eve' }, {}],
     ['another workspace', { workspace: 'other' }, {}],

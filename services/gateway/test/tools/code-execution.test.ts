@@ -140,6 +140,12 @@ describe('a run', () => {
     expect(outcome).toMatchObject({ text: `[tool error] ${text}`, isError: true, shown: { returnCode: undefined } })
   })
 
+  test('of more code than can be sent is refused to the model', async () => {
+    const brokers = await openBrokers()
+    const { outcome } = await run(brokers, 'x'.repeat(300_000))
+    expect(outcome.text).toBe('[tool error] the code is too long')
+  })
+
   test.each(['', '  \n', undefined, 5, {}])('of the code %j is refused to the model', async (code) => {
     const brokers = await openBrokers()
     expect((await run(brokers, code === undefined ? null : code)).outcome.text).toBe(

@@ -44,6 +44,7 @@ describe('the arguments', () => {
     [{ url: 7 }],
     [{ url: null }],
     [{ URL: 'https://a.test' }],
+    [{ url: `https://a.test/${'x'.repeat(8_192)}` }],
   ] as JsonObject[][])(
     'F-15 %j are refused to the model, nothing is fetched, and the allowance is used',
     async (input) => {
