@@ -18,12 +18,14 @@ export interface Database<T = unknown> {
   typed<U>(): Database<U>
   /** Undefined once the database answered, else why not; never takes longer than `withinMs`. */
   ping(withinMs: number): Promise<string | undefined>
+  /** Waits a few seconds for whoever still holds a connection. */
   close(): Promise<void>
 }
 
 export function databaseOver<T>(engine: Engine): Database<T> {
   const kysely = new Kysely<T>({ dialect: new PostgresDialect({ pool: kyselyPool(engine) }) })
   const texts = new Map<string, string>()
+  let closing: Promise<void> | undefined
   const database: Database<T> = {
     kind: engine.kind,
     kysely,
@@ -42,9 +44,9 @@ export function databaseOver<T>(engine: Engine): Database<T> {
     },
     typed: <U>() => database as unknown as Database<U>,
     ping: once((withinMs: number) => ping(engine, withinMs)),
-    async close() {
-      await kysely.destroy()
-      await engine.close()
+    close() {
+      closing ??= kysely.destroy().then(() => engine.close())
+      return closing
     },
   }
   return database

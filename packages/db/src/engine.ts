@@ -3,7 +3,7 @@ export interface Engine {
   readonly kind: 'postgres' | 'pglite'
   /** Waits at most `withinMs` (the engine's own limit when absent) for a free connection; fails `unavailable` after. */
   connect(withinMs?: number): Promise<Connection>
-  /** Waits for the holders, then disconnects. */
+  /** Waits for the holders, but not for ever, then disconnects. Called once. */
   close(): Promise<void>
 }
 

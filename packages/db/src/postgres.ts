@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@tollgate/contracts'
 import pg from 'pg'
 import type { Answer, Connection, Engine } from './engine.ts'
@@ -19,6 +20,8 @@ export interface PostgresOptions {
 
 /** Waiters beyond this are refused at once: they would only time out. */
 const MOST_WAITING = 1_000
+/** A holder that does not give its connection back by then is left behind with it: the process ends next. */
+const LONGEST_CLOSE_MS = 5_000
 
 export function postgresEngine(options: PostgresOptions): Engine {
   const pool = new pg.Pool({
@@ -45,7 +48,11 @@ export function postgresEngine(options: PostgresOptions): Engine {
       if (pool.waitingCount >= MOST_WAITING) throw new Fault('unavailable', 'the database has too many calls waiting')
       return lend(await sooner(pool.connect(), withinMs))
     },
-    close: () => pool.end(),
+    async close() {
+      const late = new AbortController()
+      await Promise.race([pool.end(), sleep(LONGEST_CLOSE_MS, undefined, { signal: late.signal }).catch(() => {})])
+      late.abort()
+    },
   }
 }
 

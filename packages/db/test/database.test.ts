@@ -99,6 +99,7 @@ describe.each(kinds)('a %s database', (kind) => {
   test('refuses work once it is closed', async () => {
     const { db, close } = await open(kind)
     const one = db.prepare('one', 'select 1')
+    await Promise.all([db.close(), db.close()])
     await close()
     await expect(one([])).rejects.toMatchObject({ failure: 'unavailable' })
     await expect(db.ping(100)).resolves.toContain('did not answer')
