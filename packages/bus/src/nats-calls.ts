@@ -64,11 +64,7 @@ function direct({ link, names, timing }: Wiring, outgoing: Outgoing, exchange: E
   return {
     tick(now) {
       if (sentAt !== 0) {
-        // nothing is heard without a connection, and what it brings back is waited for anew
-        const quietSince = Math.max(sentAt, exchange.heardAt, link.since)
-        if (link.connected && now - quietSince > timing.silenceMs) {
-          exchange.fail({ fault: silent(rpc.subject), again: 'idempotent' })
-        }
+        if (exchange.isSilent(now, sentAt)) exchange.fail({ fault: silent(rpc.subject), again: 'idempotent' })
       } else if (link.connected) {
         if (now >= notBefore) send(now)
       } else if (now - waitsSince > timing.patienceMs) {
@@ -91,7 +87,7 @@ function direct({ link, names, timing }: Wiring, outgoing: Outgoing, exchange: E
   }
 }
 
-function queued({ link, names, streams, timing }: Wiring, outgoing: Outgoing, exchange: Exchange): Way {
+function queued({ link, names, streams }: Wiring, outgoing: Outgoing, exchange: Exchange): Way {
   const { rpc } = outgoing
   const { id, subject: reply } = exchange.address
   const publication = new Publication({
@@ -116,9 +112,8 @@ function queued({ link, names, streams, timing }: Wiring, outgoing: Outgoing, ex
       // the queue is in memory, so that it may have gone with its server; one that is still there knows the call's id
       if (publication.stored && storedIn !== link.generation && unheard && rpc.idempotent) publication.restart()
       publication.tick(now)
-      const quietSince = Math.max(exchange.heardAt, link.since)
-      if (exchange.reply.attempt < lastAttempt || !link.connected || now - quietSince <= timing.silenceMs) return
-      exchange.giveUp(silent(rpc.subject))
+      const nobodyElse = exchange.reply.attempt >= lastAttempt
+      if (nobodyElse && exchange.isSilent(now, exchange.heardAt)) exchange.giveUp(silent(rpc.subject))
     },
     serverSays(message) {
       const refused = publication.take(message) === 'full'

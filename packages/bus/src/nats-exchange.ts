@@ -44,6 +44,8 @@ export class Exchange implements Ticking {
   readonly rpc: Rpc
   /** Epoch milliseconds of the last frame; 0 before the first. */
   heardAt = 0
+  private askedAt = 0
+  private readAll = false
   private readonly wiring: Wiring
   private readonly outgoing: Outgoing
   private readonly way: Way
@@ -62,6 +64,27 @@ export class Exchange implements Ticking {
     wiring.clock.add(this)
     outgoing.signal?.addEventListener('abort', this.onAbort, { once: true })
     this.way.tick(Date.now())
+  }
+
+  /**
+   * True when its worker has not been heard of for too long. A beat may lie unread, behind large replies or since our own
+   * process was busy: only when all that came was read is nothing nothing.
+   */
+  isSilent(now: number, since: number): boolean {
+    const { link, timing } = this.wiring
+    const quietSince = Math.max(since, this.heardAt, link.since)
+    if (!link.connected || now - quietSince <= timing.silenceMs) return false
+    if (this.askedAt <= quietSince) {
+      this.askedAt = now
+      this.readAll = false
+      link.caughtUp().then(
+        () => {
+          this.readAll = true
+        },
+        () => undefined, // the connection broke, and the wait begins anew when it is back
+      )
+    }
+    return this.readAll
   }
 
   tick(now: number): void {

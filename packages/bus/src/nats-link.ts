@@ -42,17 +42,18 @@ export interface Link {
   onChange(listener: () => void): void
   /** Resolves when there is a connection, or will be none any more. */
   whenConnected(): Promise<void>
+  /** Resolves once everything that the server has sent us until now was read; rejects when the connection breaks. */
+  caughtUp(): Promise<void>
   close(): Promise<void>
 }
 
 interface LinkOptions extends ServerAccess {
   name: string
   log: Log
-  /** Tries so long to connect for the first time. */
-  startWithinMs?: number
+  startWithinMs: number
 }
 
-export async function openLink({ name, log, startWithinMs = 10_000, ...access }: LinkOptions): Promise<Link> {
+export async function openLink({ name, log, startWithinMs, ...access }: LinkOptions): Promise<Link> {
   const connection = await firstConnection(
     { ...connectionOptions(access), name, inboxPrefix: inboxPrefix(name) },
     Date.now() + startWithinMs,
@@ -65,6 +66,7 @@ export async function openLink({ name, log, startWithinMs = 10_000, ...access }:
   let closed = false
   let coming: Promise<void> | undefined
   let came: (() => void) | undefined
+  let catchingUp: Promise<void> | undefined
   let generation = 1
   let since = Date.now()
 
@@ -140,6 +142,12 @@ export async function openLink({ name, log, startWithinMs = 10_000, ...access }:
         came = resolve
       })
       return coming
+    },
+    caughtUp() {
+      catchingUp ??= connection.flush().finally(() => {
+        catchingUp = undefined
+      })
+      return catchingUp
     },
     async close() {
       closing = true

@@ -29,15 +29,17 @@ export interface NatsBusOptions extends ServerAccess {
   prefix?: string
   /** Copies of every stream; three in a cluster. */
   streamReplicas?: number
+  /** How long to try to connect for the first time. */
+  startWithinMs?: number
   timing?: Partial<Timing>
 }
 
 /** The bus between processes. Rejects when no server can be reached; once it has been, it comes back by itself. */
 export async function natsBus(options: NatsBusOptions): Promise<Bus> {
-  const { name, log, prefix = 'tg', streamReplicas = 1, timing, ...access } = options
+  const { name, log, prefix = 'tg', streamReplicas = 1, startWithinMs = 10_000, timing, ...access } = options
   if (!/^[\w-]+$/.test(name)) throw new Error('the name of a service on NATS is letters, digits, - and _')
   const names = openNames(prefix)
-  const link = await openLink({ ...access, name, log })
+  const link = await openLink({ ...access, name, log, startWithinMs })
   const settings = { ...TIMING, ...timing }
   const clock = openClock()
   const streams = openStreams({ link, names, timing: settings, replicas: streamReplicas })
