@@ -10,7 +10,8 @@ export interface Answer {
   extra: JsonObject
   /** What the model said and what the gateway ran, in the order in which it came. */
   items: AnswerItem[]
-  extras: { dialect: Dialect; value: JsonObject }[]
+  /** What only an upstream's own dialect has a place for, each with the block that was being said when it came. */
+  extras: { dialect: Dialect; value: JsonObject; block: AnswerBlock | undefined }[]
   usage: { tokens: TokenCounts; raw: { dialect: Dialect; value: JsonObject } | undefined } | undefined
   finish: { reason: FinishReason; raw: string | undefined }
 }
@@ -68,7 +69,7 @@ export function answerCollector() {
           open.delete(event.index)
           break
         case 'extra':
-          extras.push({ dialect: event.dialect, value: event.value })
+          extras.push({ dialect: event.dialect, value: event.value, block: Array.from(open.values()).at(-1) })
           break
         case 'usage':
           usage = { tokens: event.tokens, raw: event.raw }

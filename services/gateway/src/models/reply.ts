@@ -1,3 +1,4 @@
+import { type SseFrame, sseParser } from './sse.ts'
 import type { UpstreamReply } from './upstream.ts'
 import { brokenAnswer, type Origin } from './upstream-fault.ts'
 
@@ -11,5 +12,32 @@ export function parseJson(text: string, origin: Origin): unknown {
     return JSON.parse(text)
   } catch {
     throw brokenAnswer('unreadable', origin, new Error('no JSON'))
+  }
+}
+
+/**
+ * The frames of a streamed reply. Left after one that `isLast` knows, the rest of the body is read by itself, so that the
+ * connection can serve again; left at any other, the connection is closed.
+ */
+export async function* framesOf(
+  reply: UpstreamReply,
+  isLast: (frame: SseFrame) => boolean,
+): AsyncGenerator<SseFrame, void> {
+  const parser = sseParser()
+  const chunks = reply.chunks()
+  let complete = false
+  try {
+    for (;;) {
+      const { value: bytes, done } = await chunks.next()
+      for (const frame of done ? parser.end() : parser.push(bytes)) {
+        complete ||= isLast(frame)
+        yield frame
+      }
+      if (done) return
+    }
+  } finally {
+    // nobody waits for what is left of a complete answer's body, and settling never rejects
+    if (complete) void reply.settle()
+    else await chunks.return()
   }
 }

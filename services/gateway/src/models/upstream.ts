@@ -53,7 +53,6 @@ export function openUpstream(origin: Origin, settings: UpstreamSettings): Upstre
     connect: { timeout: settings.connectTimeoutMs },
     headersTimeout: settings.headersTimeoutMs,
     bodyTimeout: settings.bodyTimeoutMs,
-    keepAliveTimeout: 30_000,
   })
   const prefix = settings.base.pathname.replace(/\/+$/, '')
   const headers = { ...settings.headers, 'content-type': 'application/json', 'accept-encoding': 'identity' }

@@ -350,7 +350,7 @@ describe('what the official client makes of it', () => {
       {
         type: 'extra',
         dialect: 'messages',
-        value: { type: 'citation', index: 1, citation: { type: 'web_search_result_location', url: 'u1', title: 't1' } },
+        value: { type: 'citation', citation: { type: 'web_search_result_location', url: 'u1', title: 't1' } },
       },
       { type: 'close', index: 1 },
       usage,

@@ -157,7 +157,9 @@ describe('a Messages answer as events', () => {
       { kind: 'other', dialect: 'messages', value: { type: 'web_search_tool_result', tool_use_id: 's', content: [] } },
       { kind: 'text', text: 'A.' },
     ])
-    expect(answer.extras).toEqual([{ dialect: 'messages', value: { type: 'citation', index: 2, citation } }])
+    expect(answer.extras).toEqual([
+      { dialect: 'messages', value: { type: 'citation', citation }, block: expect.objectContaining({ text: 'A.' }) },
+    ])
     await models.close()
   })
 })

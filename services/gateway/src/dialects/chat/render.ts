@@ -1,6 +1,7 @@
 import { type Answer, type AnswerBlock, activitiesOf, blocksOf } from '../../conversation/collect.ts'
+import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject } from '../../conversation/turn.ts'
-import { annotation, citedBlock } from './citations.ts'
+import { annotation, citesPage } from './citations.ts'
 import { chatFinish } from './finish.ts'
 import { freshChatId } from './stream.ts'
 import { toolReport } from './tool-reports.ts'
@@ -52,16 +53,15 @@ function callOf({ start, text }: AnswerBlock): JsonObject[] {
 }
 
 function annotationsOf({ extras }: Answer, blocks: AnswerBlock[]): JsonObject[] {
-  const spans = new Map<number, [number, number]>()
+  const spans = new Map<AnswerBlock, [number, number]>()
   let at = 0
-  for (const { index, start, text } of blocks) {
-    if (start.kind !== 'text') continue
-    spans.set(index, [at, at + text.length])
-    at += text.length
+  for (const block of blocks) {
+    if (block.start.kind !== 'text') continue
+    spans.set(block, [at, at + block.text.length])
+    at += block.text.length
   }
-  return extras.flatMap(({ dialect, value }) => {
-    const cited = dialect === 'messages' ? citedBlock(value) : undefined
-    const span = cited === undefined ? undefined : spans.get(cited)
+  return extras.flatMap(({ dialect, value, block }) => {
+    const span = block && dialect === 'messages' && citesPage(value) ? spans.get(block) : undefined
     return span ? [annotation(value, ...span)] : []
   })
 }
@@ -97,6 +97,3 @@ function joined(one: Json | undefined, other: Json): Json {
   if (Array.isArray(one) && Array.isArray(other)) return [...one, ...other]
   return isObject(one) && isObject(other) ? merge(one, other) : other
 }
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { AnswerEvent, BlockStart, ModelEvent, ToolActivity } from '../../conversation/events.ts'
 import type { Json, JsonObject } from '../../conversation/turn.ts'
 import type { AnswerWriter } from '../answer-writer.ts'
-import { annotation, citedBlock } from './citations.ts'
+import { annotation, citesPage } from './citations.ts'
 import { chatFinish } from './finish.ts'
 import { toolActivity, toolReport } from './tool-reports.ts'
 import { chatUsage } from './usage.ts'
@@ -26,8 +26,6 @@ interface OpenBlock {
   kind: BlockStart['kind']
   /** A call's place among the client's calls, counted from 0 without gaps (R-46). */
   call: number
-  /** Where its text begins in the content. */
-  textStart: number
 }
 
 /**
@@ -40,6 +38,8 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
   let choice = ''
   let calls = 0
   let textLength = 0
+  /** Where the latest block of text begins in the content: what cites a page does so for that one. */
+  let textStart = 0
   let usage = ''
 
   function start({ id, created, extra }: ModelEvent & { type: 'start' }): string {
@@ -61,7 +61,8 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
     `${head},"choices":[],${JSON.stringify(name)}:${JSON.stringify(value)}}\n\n`
 
   function open({ index, block }: ModelEvent & { type: 'open' }): string {
-    blocks.set(index, { kind: block.kind, call: calls, textStart: textLength })
+    blocks.set(index, { kind: block.kind, call: calls })
+    if (block.kind === 'text') textStart = textLength
     if (block.kind === 'call') {
       const name = JSON.stringify(block.name)
       const id = JSON.stringify(block.id)
@@ -98,10 +99,8 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
 
   function extra({ dialect, value }: ModelEvent & { type: 'extra' }): string {
     if (dialect === 'chat') return extraFrame(value)
-    const cited = citedBlock(value)
-    const block = cited === undefined ? undefined : blocks.get(cited)
-    if (!block) return ''
-    return deltaFrame(`{"annotations":${JSON.stringify([annotation(value, block.textStart, textLength)])}}`)
+    if (!citesPage(value)) return ''
+    return deltaFrame(`{"annotations":${JSON.stringify([annotation(value, textStart, textLength)])}}`)
   }
 
   /** Part of a chunk in this dialect's own shape, with what only this writer knows added. */

@@ -1,4 +1,5 @@
 import { Fault } from '@tollgate/contracts'
+import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, Message, Part } from '../../conversation/turn.ts'
 
 /**
@@ -56,6 +57,3 @@ function inputOf(text: string): JsonObject {
     return {}
   }
 }
-
-const isObject = (value: Json): value is JsonObject =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)

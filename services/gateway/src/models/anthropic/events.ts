@@ -69,7 +69,7 @@ export function messagesReader(origin: Origin, log: Log): MessagesReader {
     if (start?.kind === 'call' && !block.spoke) events.push({ type: 'delta', index, text: '{}' })
     if (start?.kind === 'thinking' && signature) events.push({ type: 'signature', index, signature })
     for (const citation of block.whole.citations)
-      events.push({ type: 'extra', dialect: 'messages', value: { type: 'citation', index, citation } })
+      events.push({ type: 'extra', dialect: 'messages', value: { type: 'citation', citation } })
     return [...events, { type: 'close', index }]
   }
 

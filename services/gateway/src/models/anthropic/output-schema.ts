@@ -1,3 +1,4 @@
+import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject } from '../../conversation/turn.ts'
 
 /** String formats that the vendor enforces. */
@@ -35,6 +36,3 @@ export function outputSchema(schema: Json): Json {
 
 const mapValues = (schemas: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, outputSchema(schema)]))
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)

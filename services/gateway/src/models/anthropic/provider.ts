@@ -2,8 +2,7 @@ import type { Log } from '@tollgate/telemetry'
 import { z } from 'zod'
 import type { ModelEvent } from '../../conversation/events.ts'
 import type { ModelProvider } from '../provider.ts'
-import { isStream, parseJson } from '../reply.ts'
-import { sseParser } from '../sse.ts'
+import { framesOf, isStream, parseJson } from '../reply.ts'
 import type { UpstreamConnection, UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
@@ -41,30 +40,18 @@ async function* whole(reply: UpstreamReply, reader: MessagesReader, origin: Orig
 }
 
 async function* streamed(reply: UpstreamReply, reader: MessagesReader, origin: Origin): AsyncGenerator<ModelEvent> {
-  const parser = sseParser()
-  const chunks = reply.chunks()
-  let complete = false
-  try {
-    for (;;) {
-      const { value: bytes, done } = await chunks.next()
-      if (done) return yield* reader.end()
-      for (const { data } of parser.push(bytes)) {
-        const json = parseJson(data, origin)
-        if (errorEvent.safeParse(json).success) throw faultOfFrame(origin, json)
-        const { type } = typed.safeParse(json).data ?? {}
-        if (type === undefined || !KNOWN.has(type)) continue
-        const read = streamEvent.safeParse(json)
-        if (!read.success) throw brokenAnswer('unreadable', origin, new Error(`a ${type} of unexpected shape`))
-        yield* reader.event(read.data)
-        complete = type === 'message_stop'
-        if (complete) return yield* reader.end()
-      }
-    }
-  } finally {
-    // nobody waits for what is left of a complete answer's body, and settling never rejects
-    if (complete) void reply.settle()
-    else await chunks.return()
+  for await (const { data } of framesOf(reply, ({ data }) => data.includes('"message_stop"'))) {
+    if (data === '[DONE]') continue // compatible servers add it
+    const json = parseJson(data, origin)
+    if (errorEvent.safeParse(json).success) throw faultOfFrame(origin, json)
+    const { type } = typed.safeParse(json).data ?? {}
+    if (type === undefined || !KNOWN.has(type)) continue
+    const read = streamEvent.safeParse(json)
+    if (!read.success) throw brokenAnswer('unreadable', origin, new Error(`a ${type} of unexpected shape`))
+    yield* reader.event(read.data)
+    if (type === 'message_stop') break
   }
+  yield* reader.end()
 }
 
 const errorEvent = z.object({ type: z.literal('error'), error: z.unknown().optional() })

@@ -1,4 +1,5 @@
 import { Fault } from '@tollgate/contracts'
+import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, ModelRequest, Turn } from '../../conversation/turn.ts'
 import { carriedMembers } from './members.ts'
 import { type Transcript, transcriptOf } from './messages.ts'
@@ -50,12 +51,7 @@ function maxTokens(turn: Turn, thinking: Json | undefined, { defaultMaxTokens }:
 }
 
 const budgetOf = (thinking: Json | undefined): number =>
-  thinking !== null &&
-  typeof thinking === 'object' &&
-  !Array.isArray(thinking) &&
-  typeof thinking.budget_tokens === 'number'
-    ? thinking.budget_tokens
-    : 0
+  isObject(thinking) && typeof thinking.budget_tokens === 'number' ? thinking.budget_tokens : 0
 
 function stopSequences({ stop }: Turn): string[] | undefined {
   if (stop?.some((sequence) => sequence.trim() === ''))

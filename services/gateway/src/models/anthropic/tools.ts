@@ -1,4 +1,5 @@
 import { Fault } from '@tollgate/contracts'
+import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, ModelRequest, ToolChoice, ToolEntry } from '../../conversation/turn.ts'
 import type { Transcript } from './messages.ts'
 import { outputSchema } from './output-schema.ts'
@@ -26,9 +27,7 @@ function toolEntry(tool: ToolEntry): JsonObject {
   if (tool.kind === 'typed')
     throw new Fault('invalid_request', `this model's provider has no tool of type '${tool.type}'`)
   const { name, description, parameters, raw } = tool
-  const declared = raw.function
-  const strict =
-    declared !== null && typeof declared === 'object' && !Array.isArray(declared) && declared?.strict === true
+  const strict = isObject(raw.function) && raw.function.strict === true
   const schema = inputSchema(parameters)
   return {
     name,
@@ -41,8 +40,7 @@ function toolEntry(tool: ToolEntry): JsonObject {
 /** A function without parameters takes an empty object; the vendor wants the type said. */
 function inputSchema(parameters: Json | undefined): JsonObject {
   if (parameters === undefined || parameters === null) return { type: 'object', properties: {} }
-  if (typeof parameters !== 'object' || Array.isArray(parameters))
-    throw new Fault('invalid_request', "a function's parameters must be a JSON schema")
+  if (!isObject(parameters)) throw new Fault('invalid_request', "a function's parameters must be a JSON schema")
   return parameters.type === undefined ? { type: 'object', ...parameters } : parameters
 }
 

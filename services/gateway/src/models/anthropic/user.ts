@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import { z } from 'zod'
+import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, Part } from '../../conversation/turn.ts'
 
 /** What a user said and what tools gave back. `ids` are those of the calls before it, which its results follow in order. */
@@ -58,7 +59,7 @@ const chatFile = z.object({
 
 /** Chat's `file` with its bytes is the vendor's `document`; an id of another vendor's store means nothing there. */
 function otherBlock({ dialect, kind, raw }: { dialect: string; kind: string; raw: Json }): JsonObject {
-  if (dialect === 'messages' && raw !== null && typeof raw === 'object' && !Array.isArray(raw)) return raw
+  if (dialect === 'messages' && isObject(raw)) return raw
   const read = dialect === 'chat' && kind === 'file' ? chatFile.safeParse(raw).data : undefined
   if (!read) throw new Fault('invalid_request', `'${kind}' cannot be sent to this model's provider`)
   const { file_data: data, filename } = read.file

@@ -1,4 +1,5 @@
 import { Fault } from '@tollgate/contracts'
+import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, Message, Part } from '../../conversation/turn.ts'
 
 /** Messages as the Chat wire has them: what came in Chat goes out as it came, everything else is rendered (T-26, L-18). */
@@ -81,7 +82,7 @@ function resultText({ text, isError }: { text: string; isError: boolean }): stri
 }
 
 function own({ dialect, kind, raw }: { dialect: string; kind: string; raw: Json }): JsonObject {
-  if (dialect !== 'chat' || raw === null || typeof raw !== 'object' || Array.isArray(raw))
+  if (dialect !== 'chat' || !isObject(raw))
     throw new Fault('invalid_request', `this model's provider cannot be sent '${kind}'`)
   return raw
 }

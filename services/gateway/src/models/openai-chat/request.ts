@@ -1,4 +1,5 @@
 import { Fault } from '@tollgate/contracts'
+import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, ModelRequest, ToolChoice, ToolEntry, Turn } from '../../conversation/turn.ts'
 import { chatMessages } from './messages.ts'
 
@@ -90,5 +91,4 @@ function chosenTool(choice: ToolChoice | undefined, turn: Turn): Json | undefine
   }
 }
 
-const objectOr = (value: Json | undefined): JsonObject =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? value : {}
+const objectOr = (value: Json | undefined): JsonObject => (isObject(value) ? value : {})
