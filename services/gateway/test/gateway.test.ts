@@ -84,6 +84,14 @@ describe('a gateway that was started', () => {
     ).toBe(404)
   })
 
+  test('documents the completions beside everything else', async () => {
+    const { body } = await send<{ paths: object }>('GET', '/openapi.json')
+    expect(Object.keys(body.paths)).toEqual(
+      expect.arrayContaining(['/api/v1/chat/completions', '/api/v1/keys', '/health']),
+    )
+    expect(Object.keys(body.paths).filter((path) => path.startsWith('/v1'))).toEqual([])
+  })
+
   test('is ready', async () => {
     expect(await gateway.notReady?.()).toBeUndefined()
     expect(await send('GET', '/health')).toMatchObject({ status: 200 })
