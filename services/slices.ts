@@ -1,6 +1,6 @@
 import type { ConfiguredPrice } from '@tollgate/billing'
 import type { Config } from '@tollgate/config'
-import { formatDecimal, parseDecimal } from '@tollgate/contracts'
+import { formatDecimal, numberText, parseDecimal } from '@tollgate/contracts'
 import type { FetchWorkerSettings } from '@tollgate/fetch-worker'
 import type { GatewaySettings, ProviderSettings } from '@tollgate/gateway'
 import type { ProxyVariables } from '@tollgate/http'
@@ -74,10 +74,13 @@ export const configuredPrices = (config: Config): ConfiguredPrice[] =>
   Object.entries(config.search_tools).flatMap(([name, { price_per_call }]) =>
     price_per_call === undefined
       ? []
-      : [{ kind: 'search' as const, key: name, inputPricePerMillion: perMillion(String(price_per_call)) }],
+      : [{ kind: 'search' as const, key: name, inputPricePerMillion: perMillion(price_per_call) }],
   )
 
-const perMillion = (dollars: string): string => formatDecimal(parseDecimal(dollars, 14) * 1_000_000n, 14)
+function perMillion(dollars: number | string): string {
+  const text = typeof dollars === 'number' ? numberText(dollars) : dollars
+  return formatDecimal(parseDecimal(text, 14) * 1_000_000n, 14)
+}
 
 export const sandboxBrokerSettings = (
   config: Config,

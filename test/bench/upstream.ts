@@ -32,6 +32,10 @@ function serve(port: number): void {
     const parts: Buffer[] = []
     request.on('data', (part: Buffer) => parts.push(part))
     request.on('end', () => {
+      if (request.method !== 'POST') {
+        response.writeHead(200).end()
+        return
+      }
       const { stream, seed } = body.parse(JSON.parse(Buffer.concat(parts).toString()))
       if (!stream) {
         response.writeHead(200, { 'content-type': 'application/json' }).end(whole)

@@ -115,7 +115,7 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
         model: model.name,
         provider: model.provider,
         error: failure,
-        durationMs: performance.now() - current.began,
+        durationMs: Math.round(performance.now() - current.began),
       })
     },
     async settle(ending) {
@@ -137,7 +137,7 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
         lines,
         status: ending.status,
         error: ending.status === 'success' ? null : ending.error,
-        durationMs: performance.now() - began,
+        durationMs: Math.round(performance.now() - began),
         absorbed,
       }
       await bus.record(usageSettled, `${hold}.settled`, settled, { deadline: Date.now() + RECORD_MS })
