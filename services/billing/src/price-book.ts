@@ -1,6 +1,20 @@
-import { type PriceKey, parseRate } from '@tollgate/contracts'
+import { parseRate } from '@tollgate/contracts'
 import type { Database } from '@tollgate/db'
+import type { Selectable } from 'kysely'
 import { type Prices, type PriceVersion, priceTable } from './price-table.ts'
+import type { BillingTables } from './tables.ts'
+
+const columns = [
+  'kind',
+  'model_key',
+  'input_per_million',
+  'output_per_million',
+  'cache_read_per_million',
+  'cache_write_per_million',
+  'effective_at',
+  'deleted_at',
+] as const
+type Stored = Pick<Selectable<BillingTables['billing.prices']>, (typeof columns)[number]>
 
 /** More versions than this are neither stored nor read. */
 export const MOST_VERSIONS = 100_000
@@ -13,27 +27,15 @@ export interface PriceBook {
   refresh(): Promise<boolean>
 }
 
-interface StoredVersion {
-  kind: PriceKey['kind']
-  model_key: string
-  input_per_million: string
-  output_per_million: string
-  cache_read_per_million: string | null
-  cache_write_per_million: string | null
-  effective_at: Date
-  deleted_at: Date | null
-}
-
 export async function openPriceBook(db: Database): Promise<PriceBook> {
   const readRevision = db.prepare<{ revision: bigint }>(
     'billing_price_revision',
     'select revision from billing.price_revision',
   )
-  const readVersions = db.prepare<StoredVersion>(
+  const readVersions = db.prepare<Stored>(
     'billing_price_versions',
-    `select kind, model_key, input_per_million, output_per_million, cache_read_per_million, cache_write_per_million,
-       effective_at, deleted_at
-     from billing.prices order by effective_at desc limit ${MOST_VERSIONS}`,
+    // Named one by one: a prepared `select *` fails from the day on which a migration adds a column.
+    `select ${columns.join(', ')} from billing.prices order by effective_at desc limit ${MOST_VERSIONS}`,
   )
   let prices = priceTable([])
   let revision = -1n
@@ -52,7 +54,7 @@ export async function openPriceBook(db: Database): Promise<PriceBook> {
   return book
 }
 
-function versionOf(row: StoredVersion): PriceVersion {
+function versionOf(row: Stored): PriceVersion {
   return {
     kind: row.kind,
     key: row.model_key,

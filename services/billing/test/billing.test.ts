@@ -110,7 +110,7 @@ describe.each(kinds)('billing on %s', (kind) => {
     await expect.poll(() => heard.length).toBe(2)
   })
 
-  test('BR-149 settles by itself what nobody settled, once', async () => {
+  test('settles by itself what nobody settled, once', async () => {
     await Promise.all([start({ requirePricing: false, sweepGraceMs: 0 })])
     const tenancy = tenancyOf()
     await reserve(reservation({ tenancy, endsAt: Date.now() - 1_000 }))

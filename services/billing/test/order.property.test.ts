@@ -1,53 +1,38 @@
-import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { costText } from '../src/amounts.ts'
-import { chargeLate } from '../src/late-calls.ts'
-import { releaseHold } from '../src/release.ts'
-import { reserver } from '../src/reserve.ts'
-import { settler } from '../src/settle.ts'
-import { sweepHolds } from '../src/sweep.ts'
-import { toolLineStore } from '../src/tool-lines.ts'
-import { call, reservation, settlement, tenancyOf } from './events.ts'
-import { kinds, type Ledger, openLedger } from './ledgers.ts'
+import { settlement } from './events.ts'
+import { kinds } from './ledgers.ts'
+import { openWorkbench, ran, search, type Workbench } from './workbench.ts'
 
 /** What may happen to a request, any number of times and in any order. */
 const step = fc.constantFrom('tool 0', 'tool 1', 'tool 2', 'settled', 'sweep', 'release')
 
 describe.each(kinds)('whatever comes in whatever order, in %s', (kind) => {
-  let ledger: Ledger
+  let bench: Workbench
   beforeAll(async () => {
-    ledger = await openLedger(kind)
-    await ledger.price('acme:m-large', '2', { outputPricePerMillion: '10' })
-    await ledger.price('otari:lookup', '5000')
-    await ledger.book.refresh()
+    bench = await openWorkbench(kind)
   })
-  afterAll(() => ledger.close())
+  afterAll(() => bench.ledger.close())
 
   test.each(['one after another', 'three at a time'])(
     'a request is charged once and for everything, %s',
     async (how) => {
-      const { db, book } = ledger
-      const { reserve } = reserver(db, book, true)
-      const settle = settler(db, book)
-      const store = toolLineStore(db)
-
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
-          const tenancy = tenancyOf(randomUUID())
-          const lines = [0, 1, 2].map(() => call('lookup'))
-          await reserve(reservation({ tenancy }))
+          const { ledger, hold, report, settle, release, sweep } = bench
+          const tenancy = await hold()
           await ledger.expire(tenancy.request)
-          const perform = async (name: string) => {
+          const lines = [search(), search(), search()]
+          const perform = async (name: string): Promise<unknown> => {
             if (name === 'settled') return settle([settlement(tenancy, { lines })])
-            if (name === 'sweep') return void (await sweepHolds(db, book, 0))
-            if (name === 'release') return releaseHold(db, book, tenancy.request, tenancy)
-            const line = lines[Number(name.slice(-1))]!
-            for (const late of await store([{ hold: tenancy.request, tenancy, line }])) await chargeLate(db, book, late)
+            if (name === 'sweep') return sweep()
+            if (name === 'release') return release(tenancy)
+            return report([ran(tenancy, lines[Number(name.slice(-1))])])
           }
           const atOnce = how === 'three at a time' ? 3 : 1
           for (let n = 0; n < steps.length; n += atOnce) await Promise.all(steps.slice(n, n + atOnce).map(perform))
-          await sweepHolds(db, book, 0)
+          await sweep()
 
           const rows = await ledger.usage(tenancy.request)
           const seen = new Set(steps.filter((name) => name.startsWith('tool'))).size
@@ -58,7 +43,7 @@ describe.each(kinds)('whatever comes in whatever order, in %s', (kind) => {
             expect(row).toMatchObject({ settledBy: 'gateway', status: 'success', cost: '0.018000', totalTokens: 1_100 })
           } else if (seen > 0) {
             expect(row).toMatchObject({ settledBy: 'sweep', status: 'error', cost: costText(BigInt(seen) * 5_000n) })
-            expect(row?.billingMeters).toMatchObject({ tools: { lookup: { billed: seen } } })
+            expect(row?.billingMeters).toMatchObject({ tools: { web_search: { billed: seen } } })
           } else {
             expect(row?.cost ?? '0.000000').toBe('0.000000')
           }

@@ -1,54 +1,28 @@
-import { instancePriceKeys } from '@tollgate/contracts'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chargeLate } from '../src/late-calls.ts'
-import { reserver } from '../src/reserve.ts'
-import { settler } from '../src/settle.ts'
-import { type ToolEvent, toolLineStore } from '../src/tool-lines.ts'
-import { call, model, reservation, settlement, tenancyOf } from './events.ts'
-import { kinds, type Ledger, openLedger } from './ledgers.ts'
+import { call, model, settlement, tenancyOf } from './events.ts'
+import { kinds } from './ledgers.ts'
+import { openWorkbench, operationsOn, ran, search, type Workbench } from './workbench.ts'
 
 describe.each(kinds)('settling in %s', (kind) => {
-  let ledger: Ledger
-  let settle: ReturnType<typeof settler>
-  let keep: (events: ToolEvent[]) => Promise<void>
-  let hold: () => Promise<ReturnType<typeof tenancyOf>>
-
+  let bench: Workbench
   beforeAll(async () => {
-    ledger = await openLedger(kind)
-    const { db, book } = ledger
-    await ledger.price('acme:m-large', '2', { outputPricePerMillion: '10' })
-    await ledger.price('otari:code_execution', '10000')
-    await ledger.price('exa-search', '5000', { kind: 'search' })
-    await book.refresh()
-    settle = settler(db, book)
-    const store = toolLineStore(db)
-    keep = async (events) => {
-      for (const tenancy of await store(events)) await chargeLate(db, book, tenancy)
-    }
-    const { reserve } = reserver(db, book, false)
-    hold = async () => {
-      const tenancy = tenancyOf()
-      await reserve(reservation({ tenancy }))
-      return tenancy
-    }
+    bench = await openWorkbench(kind)
   })
-  afterAll(() => ledger.close())
+  afterAll(() => bench.ledger.close())
 
-  const search = () =>
-    call('web_search', { label: 'exa:exa-search', priceKeys: instancePriceKeys('search', 'exa', 'exa-search') })
   const lineCount = async (request: string) => {
     const counted = sql<{ n: bigint }>`select count(*) as n from billing.tool_lines where request = ${request}`
-    return Number((await counted.execute(ledger.db.kysely)).rows[0]?.n)
+    return Number((await counted.execute(bench.ledger.db.kysely)).rows[0]?.n)
   }
 
   test('P-21 writes one row with everything the request did, and ends the hold', async () => {
-    const tenancy = await hold()
+    const tenancy = await bench.hold()
     const lines = [search(), call('code_execution'), { ...search(), outcome: 'error' as const }]
     const tokens = { input: 1_000, output: 100, cacheRead: 50, reasoning: 20 }
     const event = settlement(tenancy, { lines, tokens, durationMs: 1_234.5 })
-    await settle([event])
-    expect(await ledger.usage(tenancy.request)).toEqual([
+    await bench.settle([event])
+    expect(await bench.ledger.usage(tenancy.request)).toEqual([
       {
         id: tenancy.request,
         organization: 'org',
@@ -91,89 +65,95 @@ describe.each(kinds)('settling in %s', (kind) => {
         countsTowardBudget: true,
       },
     ])
-    expect(await ledger.holds(tenancy.request)).toBe(0)
+    expect(await bench.ledger.holds(tenancy.request)).toBe(0)
     expect(await lineCount(tenancy.request)).toBe(3)
   })
 
-  test('BR-141 charges once when twenty deliveries come at once, and after', async () => {
-    const tenancy = await hold()
+  test('charges once when twenty deliveries come at once, and after', async () => {
+    const tenancy = await bench.hold()
     const event = settlement(tenancy, { lines: [search()] })
-    await Promise.all(Array.from({ length: 20 }, () => settle([event])))
-    await settle([event, event])
-    const [row, ...more] = await ledger.usage(tenancy.request)
+    await Promise.all(Array.from({ length: 20 }, () => bench.settle([event])))
+    await bench.settle([event, event])
+    const [row, ...more] = await bench.ledger.usage(tenancy.request)
     expect(more).toEqual([])
     expect(row).toMatchObject({ cost: '0.008000', settledBy: 'gateway' })
     expect(await lineCount(tenancy.request)).toBe(1)
   })
 
   test('the first delivery stands, whatever a later one says', async () => {
-    const tenancy = await hold()
-    await settle([settlement(tenancy)])
-    await settle([settlement(tenancy, { status: 'error', error: 'other', tokens: { input: 9_999_999, output: 0 } })])
-    expect(await ledger.usage(tenancy.request)).toMatchObject([{ status: 'success', cost: '0.003000' }])
+    const tenancy = await bench.hold()
+    await bench.settle([settlement(tenancy)])
+    await bench.settle([
+      settlement(tenancy, { status: 'error', error: 'other', tokens: { input: 9_999_999, output: 0 } }),
+    ])
+    expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ status: 'success', cost: '0.003000' }])
   })
 
   test('many batches with the same requests in other orders do not wait for each other in a circle', async () => {
-    const tenancies = await Promise.all(Array.from({ length: 30 }, hold))
+    const tenancies = await Promise.all(Array.from({ length: 30 }, bench.hold))
     const events = tenancies.map((tenancy) => settlement(tenancy, { lines: [search()] }))
-    const tools = events.map(({ tenancy, lines }) => ({ hold: tenancy.request, tenancy, line: lines[0]! }))
+    const tools = events.map(({ tenancy, lines }) => ran(tenancy, lines[0]))
     const mixed = <T>(items: T[], seed: number) => [...items.slice(seed), ...items.slice(0, seed).reverse()]
-    await Promise.all([3, 7, 11, 19, 23].flatMap((seed) => [settle(mixed(events, seed)), keep(mixed(tools, seed))]))
-    for (const { request } of tenancies) expect(await ledger.usage(request)).toMatchObject([{ cost: '0.008000' }])
+    await Promise.all(
+      [3, 7, 11, 19, 23].flatMap((seed) => [bench.settle(mixed(events, seed)), bench.report(mixed(tools, seed))]),
+    )
+    for (const { request } of tenancies) expect(await bench.ledger.usage(request)).toMatchObject([{ cost: '0.008000' }])
   })
 
   test('a call reported before, after, or together with the settlement is charged once', async () => {
     for (const order of ['before', 'after', 'together'] as const) {
-      const tenancy = await hold()
+      const tenancy = await bench.hold()
       const line = search()
-      const tool = { hold: tenancy.request, tenancy, line }
+      const tool = ran(tenancy, line)
       const event = settlement(tenancy, { lines: [line] })
-      if (order === 'before') await keep([tool, tool])
-      if (order === 'together') await Promise.all([keep([tool]), settle([event]), keep([tool])])
-      await settle([event])
-      await keep([tool])
-      expect(await ledger.usage(tenancy.request)).toMatchObject([{ cost: '0.008000', settledBy: 'gateway' }])
+      if (order === 'before') await bench.report([tool, tool])
+      if (order === 'together') await Promise.all([bench.report([tool]), bench.settle([event]), bench.report([tool])])
+      await bench.settle([event])
+      await bench.report([tool])
+      expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ cost: '0.008000', settledBy: 'gateway' }])
       expect(await lineCount(tenancy.request)).toBe(1)
     }
   })
 
   test('a late call that the settlement does not name changes nothing', async () => {
-    const tenancy = await hold()
-    await settle([settlement(tenancy)])
-    await keep([{ hold: tenancy.request, tenancy, line: search() }])
-    expect(await ledger.usage(tenancy.request)).toMatchObject([{ cost: '0.003000', settledBy: 'gateway' }])
+    const tenancy = await bench.hold()
+    await bench.settle([settlement(tenancy)])
+    await bench.report([ran(tenancy)])
+    expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ cost: '0.003000', settledBy: 'gateway' }])
     expect(await lineCount(tenancy.request)).toBe(0)
   })
 
   test('P-46 a request that fails after a tool ran is charged for the tool and the tokens', async () => {
-    const tenancy = await hold()
+    const tenancy = await bench.hold()
     const failed = {
       lines: [search()],
       status: 'error',
       error: 'too many tool calls',
       tokens: { input: 500, output: 0 },
     } as const
-    await settle([settlement(tenancy, { ...failed, lines: [...failed.lines] })])
-    expect(await ledger.usage(tenancy.request)).toMatchObject([
+    await bench.settle([settlement(tenancy, { ...failed, lines: [...failed.lines] })])
+    expect(await bench.ledger.usage(tenancy.request)).toMatchObject([
       { status: 'error', error: 'too many tool calls', cost: '0.006000' },
     ])
-    expect(await ledger.holds(tenancy.request)).toBe(0)
+    expect(await bench.ledger.holds(tenancy.request)).toBe(0)
   })
 
-  test('P-47 a request whose client left is charged for what ran', async () => {
-    const tenancy = await hold()
-    await settle([settlement(tenancy, { lines: [search()], status: 'cancelled', tokens: { input: 0, output: 0 } })])
-    expect(await ledger.usage(tenancy.request)).toMatchObject([{ status: 'cancelled', cost: '0.005000' }])
+  test('a request whose client left is charged for what ran', async () => {
+    const tenancy = await bench.hold()
+    await bench.settle([
+      settlement(tenancy, { lines: [search()], status: 'cancelled', tokens: { input: 0, output: 0 } }),
+    ])
+    expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ status: 'cancelled', cost: '0.005000' }])
   })
 
   test('P-45 calls of attempts that failed are charged once, on the final row, and their own rows carry nothing', async () => {
-    const tenancy = await hold()
+    const tenancy = await bench.hold()
     const event = settlement(tenancy, {
       lines: [search(), search()],
       absorbed: [{ attempt: 0, model: 'm-first', provider: 'beta', error: 'upstream failed', durationMs: 12 }],
     })
-    await Promise.all([settle([event]), settle([event])])
-    const [own, absorbed, ...more] = await ledger.usage(tenancy.request)
+    await Promise.all([bench.settle([event]), bench.settle([event])])
+    const [own, absorbed, ...more] = await bench.ledger.usage(tenancy.request)
     expect(more).toEqual([])
     expect(own).toMatchObject({ id: tenancy.request, cost: '0.013000', countsTowardBudget: true })
     expect(own?.billingMeters).toMatchObject({ tools: { web_search: { billed: 2 } } })
@@ -193,14 +173,14 @@ describe.each(kinds)('settling in %s', (kind) => {
   })
 
   test('P-49 a candidate that was passed over leaves a row that says why and costs nothing', async () => {
-    const tenancy = await hold()
+    const tenancy = await bench.hold()
     const error = 'Skipped: web search is not enabled for this workspace'
-    await settle([
+    await bench.settle([
       settlement(tenancy, {
         absorbed: [{ attempt: 1, model: 'mistral-large', provider: 'mistral', error, durationMs: 0 }],
       }),
     ])
-    const rows = await ledger.usage(tenancy.request)
+    const rows = await bench.ledger.usage(tenancy.request)
     expect(
       rows.map(({ status, error, cost, countsTowardBudget }) => ({ status, error, cost, countsTowardBudget })),
     ).toEqual([
@@ -210,50 +190,50 @@ describe.each(kinds)('settling in %s', (kind) => {
   })
 
   test('P-64 work without a price is recorded without a cost', async () => {
-    const tenancy = await hold()
-    await settle([settlement(tenancy, { priceKeys: [model('acme:free')], lines: [call('lookup')] })])
-    const [row] = await ledger.usage(tenancy.request)
+    const tenancy = await bench.hold()
+    await bench.settle([settlement(tenancy, { priceKeys: [model('acme:free')], lines: [call('lookup')] })])
+    const [row] = await bench.ledger.usage(tenancy.request)
     expect(row).toMatchObject({ cost: null, totalTokens: 1_100 })
     expect(row?.pricingBreakdown.every(({ cost, unitRate }) => cost === null && unitRate === null)).toBe(true)
   })
 
   test('believes a price that another replica set a moment ago', async () => {
-    const other = await ledger.replica()
-    await ledger.price('acme:brand-new', '3', { effectiveAt: new Date(Date.now() - 60_000).toISOString() })
-    const tenancy = await hold()
+    const other = await bench.ledger.replica()
+    await bench.ledger.price('acme:brand-new', '3', { effectiveAt: new Date(Date.now() - 60_000).toISOString() })
+    const tenancy = await bench.hold()
     const event = settlement(tenancy, { priceKeys: [model('acme:brand-new')], tokens: { input: 1_000_000, output: 0 } })
-    await settler(other.db, other.book)([event])
-    expect(await ledger.usage(tenancy.request)).toMatchObject([{ cost: '3.000000' }])
+    await operationsOn(other).settle([event])
+    expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ cost: '3.000000' }])
   })
 
   test('a settlement without a hold is written all the same', async () => {
     const tenancy = tenancyOf()
-    await settle([settlement(tenancy)])
-    expect(await ledger.usage(tenancy.request)).toMatchObject([{ cost: '0.003000' }])
+    await bench.settle([settlement(tenancy)])
+    expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ cost: '0.003000' }])
   })
 
   test('text that Postgres cannot store does not stop a batch', async () => {
-    const tenancies = [await hold(), await hold()]
+    const tenancies = [await bench.hold(), await bench.hold()]
     const odd = settlement(tenancies[0]!, { model: 'nul\0', error: 'half \ud800', lines: [call('bad\0name')] })
-    await settle([odd, settlement(tenancies[1]!)])
-    expect(await ledger.usage(tenancies[0]!.request)).toMatchObject([{ model: 'nul', error: 'half \ufffd' }])
-    expect(await ledger.usage(tenancies[1]!.request)).toMatchObject([{ cost: '0.003000' }])
+    await bench.settle([odd, settlement(tenancies[1]!)])
+    expect(await bench.ledger.usage(tenancies[0]!.request)).toMatchObject([{ model: 'nul', error: 'half \ufffd' }])
+    expect(await bench.ledger.usage(tenancies[1]!.request)).toMatchObject([{ cost: '0.003000' }])
   })
 
   test('a batch with an event that cannot be settled leaves nothing behind, and the others go through without it', async () => {
-    const tenancies = [await hold(), await hold()]
+    const tenancies = [await bench.hold(), await bench.hold()]
     const bad = settlement(tenancies[0]!, { at: '0000-01-01T00:00:00Z', durationMs: 0 })
     const good = settlement(tenancies[1]!)
-    await expect(settle([good, bad])).rejects.toThrow()
-    expect(await ledger.usage(tenancies[1]!.request)).toEqual([])
-    expect(await ledger.holds(tenancies[1]!.request)).toBe(1)
-    await settle([good])
-    await expect(settle([bad])).rejects.toThrow()
-    expect(await ledger.usage(tenancies[1]!.request)).toHaveLength(1)
+    await expect(bench.settle([good, bad])).rejects.toThrow()
+    expect(await bench.ledger.usage(tenancies[1]!.request)).toEqual([])
+    expect(await bench.ledger.holds(tenancies[1]!.request)).toBe(1)
+    await bench.settle([good])
+    await expect(bench.settle([bad])).rejects.toThrow()
+    expect(await bench.ledger.usage(tenancies[1]!.request)).toHaveLength(1)
   })
 
   test('sums over many rows are exact', async () => {
-    const tenancies = await Promise.all(Array.from({ length: 100 }, hold))
+    const tenancies = await Promise.all(Array.from({ length: 100 }, bench.hold))
     const events = tenancies.map((tenancy, n) =>
       settlement(
         { ...tenancy, key: 'summed' },
@@ -263,10 +243,10 @@ describe.each(kinds)('settling in %s', (kind) => {
         },
       ),
     )
-    for (let from = 0; from < events.length; from += 64) await settle(events.slice(from, from + 64))
+    for (let from = 0; from < events.length; from += 64) await bench.settle(events.slice(from, from + 64))
     const { rows } = await sql<{
       sum: string
-    }>`select sum(cost) as sum from billing.usage where key_id = 'summed'`.execute(ledger.db.kysely)
+    }>`select sum(cost) as sum from billing.usage where key_id = 'summed'`.execute(bench.ledger.db.kysely)
     expect(rows[0]?.sum).toBe('4950')
   })
 })

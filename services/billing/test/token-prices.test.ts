@@ -9,7 +9,7 @@ describe('tokens', () => {
   const chargeTokens = (tokens: Partial<TokenCounts>, table: Prices) =>
     chargeFor(work({ tokens: { ...none, ...tokens } }), table)
 
-  test('BR-147 cost what their kind costs, cached ones once', () => {
+  test('cost what their kind costs, cached ones once', () => {
     const table = prices([[model('acme:m-large'), '0.50', '3', '0.05']])
     const { cost, breakdown } = chargeTokens({ input: 3_000, cacheRead: 9_000, output: 800 }, table)
     expect(cost).toBe(4_350n)
@@ -20,7 +20,7 @@ describe('tokens', () => {
     ])
   })
 
-  test('BR-145 written to a cache have a rate of their own', () => {
+  test('written to a cache have a rate of their own', () => {
     const table = prices([[model('acme:m-large'), '1', '1', '0.1', '1.25']])
     expect(chargeTokens({ cacheRead: 150_000, cacheWrite: 60_000 }, table).cost).toBe(15_000n + 75_000n)
   })
@@ -76,7 +76,7 @@ describe('tokens', () => {
     expect(keyed('acmeplus:m')).toBeNull()
   })
 
-  test('P-50 that were estimated say so', () => {
+  test('that were estimated say so', () => {
     const estimated = work({ tokens: { ...none, input: 10 }, estimated: true })
     expect(chargeFor(estimated, prices([])).meters).toEqual({ estimated: true })
   })

@@ -34,7 +34,7 @@ describe.each(kinds)('the usage list of %s', (kind) => {
   })
   afterAll(() => ledger.close())
 
-  test('A-21 shows the newest first, and rows of one moment always in the same order', async () => {
+  test('shows the newest first, and rows of one moment always in the same order', async () => {
     expect(await ids({ workspace: null })).toEqual(['r5', 'r4', 'r3', 'r2', 'r1.0', 'r1'])
     expect(await ids({ workspace: 'ws' })).toEqual(['r4', 'r3', 'r2', 'r1.0', 'r1'])
   })
