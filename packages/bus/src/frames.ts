@@ -77,6 +77,8 @@ export class Reply {
         this.onEvent?.(textOf(body))
         return undefined
       case 'part':
+        // a worker that was cut off begins its answer anew
+        if (count === 0) this.begin(attempt)
         return this.add(body)
       case 'error':
         return { fault: faultFromJson(textOf(body)), again: 'never' }

@@ -13,9 +13,9 @@ export interface Health {
 }
 
 /** Asks now and then for the streams that were recorded to: a stream answers when it has a leader. Before the first, it asks for JetStream. */
-export function openHealth(link: Link): Health {
+export async function openHealth(link: Link): Promise<Health> {
   const streams = new Set<string>()
-  let healthy = true
+  let healthy = false
   let workedAt = 0
 
   async function look(): Promise<void> {
@@ -23,14 +23,15 @@ export function openHealth(link: Link): Health {
     const asked = streams.size > 0 ? [...streams].map((name) => `$JS.API.STREAM.INFO.${name}`) : ['$JS.API.INFO']
     const answers = await Promise.all(
       asked.map((subject) =>
-        link.connection.request(subject, '', { timeout: WITHIN_MS }).then(
-          (message) => !('error' in message.json<object>()),
-          () => false,
-        ),
+        link.connection
+          .request(subject, '', { timeout: WITHIN_MS })
+          .then((message) => !('error' in message.json<object>()))
+          .catch(() => false),
       ),
     )
     healthy = answers.every(Boolean)
   }
+  await look()
   const timer = setInterval(() => void look(), EVERY_MS)
   timer.unref()
   // also on the way back, so that work is not turned away for longer than need be

@@ -42,14 +42,15 @@ export class NatsJob implements Ticking {
 
   tick(now: number): void {
     if (now >= this.order.deadline) this.job.giveUp(timedOut())
-    if (now - this.beatAt >= this.wiring.timing.beatMs) this.beat()
+    if (now - this.beatAt < this.wiring.timing.beatMs) return
+    this.beat()
+    this.delivery?.working()
   }
 
-  /** Tells the caller, and the queue, that it is in work. */
+  /** Tells the caller that it is in work. */
   beat(): void {
     this.beatAt = Date.now()
     this.say(frame('beat', this.order.attempt))
-    this.delivery?.working()
   }
 
   /** Its caller went away. */

@@ -46,7 +46,7 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus> {
   const inbox = openInbox(link, name, log)
   const wiring: Wiring = { link, inbox, clock, names, streams, timing: settings, log, name }
   const calls = openCalls(wiring)
-  const health = openHealth(link)
+  const health = await openHealth(link)
   const recorder = openRecorder(wiring, health)
   const served = new Map<string, Served>()
   const consuming: Consuming[] = []

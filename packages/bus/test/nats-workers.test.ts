@@ -230,6 +230,21 @@ describe('a direct call', () => {
     expect(started).toEqual(['first', 'second'])
   })
 
+  test('is not given up by a caller that was too busy itself to hear its worker', async () => {
+    const prefix = freshPrefix()
+    const join = openSystem('nats', { prefix, timing })
+    const client = await join('client')
+    const once = echoBy('direct', false)
+    const worker = await startWorker({ prefix, timing, delivery: 'direct', idempotent: false, takesMs: 3_000 })
+    const calling = client.call(once, { text: 'exec' }, within(20_000))
+    await expect.poll(() => worker.started()).toEqual(['exec 1'])
+    // in this place of the event loop, so that its timers are looked at before what has come meanwhile is read
+    setImmediate(() => {
+      for (const busyUntil = Date.now() + timing.silenceMs + 500; Date.now() < busyUntil; );
+    })
+    expect(await calling).toMatchObject({ text: 'exec by a process' })
+  })
+
   test('that reaches a worker which drains is answered by another, even if it may not run twice', async () => {
     const join = openSystem('nats', { timing })
     const client = await join('client')
