@@ -49,6 +49,8 @@ export const fetchFailed = z.object({
   status: z.literal('failed'),
   failure: fetchFailure,
   httpStatus: z.int().optional(),
+  /** What an `extraction_failed` came of, in a word. */
+  reason: z.enum(['damaged', 'password', 'bot_protection', 'time', 'memory', 'crash']).optional(),
   label: z.string(),
 })
 export type FetchFailed = z.infer<typeof fetchFailed>

@@ -1,0 +1,11 @@
+import type { ExtractJob } from './job.ts'
+
+/** What is said to a host process. */
+export type ToHost = { id: number; job: ExtractJob; ms: number } | { cancel: number }
+
+/** What it says: `started` once the thread is there and loaded, so that only reading counts as a body's time. */
+export type FromHost =
+  | { type: 'ready' }
+  | { type: 'started'; id: number }
+  | { type: 'done'; id: number; result: unknown }
+  | { type: 'memory'; rssBytes: number }

@@ -1,0 +1,158 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { FromHost, ToHost } from './host-messages.ts'
+import { type Extracted, type ExtractFailure, type ExtractJob, extracted } from './job.ts'
+
+export interface HostOptions {
+  /** Cap on the process's data: set from outside where the system can (Linux), and watched everywhere. */
+  memoryBytes: number
+  /** Time a thread may take to be there and loaded. */
+  startMs: number
+  /** Told of each process that ended, and why. */
+  onEnd: (why: HostEnd) => void
+}
+
+export const hostEnds = ['closed', 'memory', 'stuck', 'crash', 'worn'] as const
+export type HostEnd = (typeof hostEnds)[number]
+
+/** One process that reads bodies, one at a time; when it dies another is started. */
+export interface Host {
+  /** Reads a body within `ms`, or says why not. One at a time; rejects only when `signal` fires. */
+  read(job: ExtractJob, ms: number, signal: AbortSignal): Promise<Extracted>
+  close(): void
+}
+
+/** A host ends a thread at twice the body's time at the latest; this long after that, nothing will but ending the host. */
+const GRACE_MS = 500
+const WALL_FACTOR = 2
+/** A process larger than this when idle is replaced: memory that was freed does not all come back (measured). */
+const WORN_SHARE = 0.75
+/** Between two starts of a process that did not get as far as being ready. */
+const RESTART_MS = { first: 250, most: 30_000 }
+
+interface Reading {
+  id: number
+  settle(result: Extracted): void
+  /** The thread is there: from now on only the body's own time counts. */
+  started(): void
+}
+
+export function openHost(options: HostOptions): Host {
+  let child: ChildProcess | undefined
+  let restart: NodeJS.Timeout | undefined
+  let failedStarts = 0
+  let closed = false
+  let rssBytes = 0
+  let next = 1
+  let current: Reading | undefined
+
+  const start = (): void => {
+    clearTimeout(restart)
+    if (closed || child) return
+    let isReady = false
+    const started = spawnHost(options.memoryBytes)
+    child = started
+    rssBytes = 0
+    started.on('message', (message: FromHost) => {
+      if (message.type === 'ready') {
+        isReady = true
+        failedStarts = 0
+      } else if (message.type === 'memory') {
+        rssBytes = message.rssBytes
+        if (rssBytes > options.memoryBytes) fail('memory', 'memory')
+      } else if (message.id === current?.id) {
+        if (message.type === 'started') current.started()
+        else current.settle(parseResult(message.result))
+      }
+    })
+    started.on('error', () => died())
+    started.on('exit', () => died())
+    const died = (): void => {
+      if (!isReady) failedStarts++
+      // Under its cap a process dies at the allocation that does not fit, which it may not live to report.
+      const why = rssBytes > options.memoryBytes / 2 ? 'memory' : 'crash'
+      fail(why, why)
+    }
+  }
+
+  const end = (why: HostEnd): void => {
+    const dying = child
+    child = undefined
+    if (!dying) return
+    dying.removeAllListeners()
+    dying.on('error', () => {}) // it is being killed
+    dying.kill('SIGKILL')
+    options.onEnd(why)
+  }
+
+  const fail = (why: HostEnd, failure: ExtractFailure): void => {
+    end(why)
+    current?.settle({ status: 'failed', failure })
+    clearTimeout(restart)
+    if (failedStarts === 0) start()
+    else restart = setTimeout(start, Math.min(RESTART_MS.most, RESTART_MS.first * 2 ** failedStarts))
+  }
+
+  start()
+  return {
+    read(job, ms, signal) {
+      start()
+      const id = next++
+      return new Promise<Extracted>((resolve, reject) => {
+        let timer = setTimeout(() => fail('stuck', 'crash'), options.startMs)
+        const limit = (limitMs: number): void => {
+          clearTimeout(timer)
+          timer = setTimeout(() => fail('stuck', 'time'), limitMs)
+        }
+        const leave = (): void => {
+          limit(GRACE_MS)
+          child?.send({ cancel: id } satisfies ToHost)
+        }
+        current = {
+          id,
+          started: () => limit(signal.aborted ? GRACE_MS : ms * WALL_FACTOR + GRACE_MS),
+          settle(result) {
+            clearTimeout(timer)
+            signal.removeEventListener('abort', leave)
+            current = undefined
+            if (rssBytes > options.memoryBytes * WORN_SHARE) {
+              end('worn')
+              start()
+            }
+            if (signal.aborted) reject(signal.reason)
+            else resolve(result)
+          },
+        }
+        signal.addEventListener('abort', leave, { once: true })
+        child?.send({ id, job, ms } satisfies ToHost)
+        if (signal.aborted) leave()
+      })
+    },
+    close() {
+      closed = true
+      clearTimeout(restart)
+      end('closed')
+      current?.settle({ status: 'failed', failure: 'crash' })
+    },
+  }
+}
+
+/** What comes back from a process that a hostile body has been in is believed no more than the body. */
+function parseResult(result: unknown): Extracted {
+  const read = extracted.safeParse(result)
+  return read.success ? read.data : { status: 'failed', failure: 'crash' }
+}
+
+const PRLIMIT = '/usr/bin/prlimit'
+const typescriptLoader = new URL('../../../../scripts/ts.mjs', import.meta.url).href
+const runsTypescript = Boolean(Reflect.get(process.features, 'typescript'))
+
+/** Starts it with nothing of our environment, and under a cap where there is `prlimit`. */
+function spawnHost(memoryBytes: number): ChildProcess {
+  const host = fileURLToPath(new URL('./host.ts', import.meta.url))
+  const node = [process.execPath, ...(runsTypescript ? [] : ['--import', typescriptLoader]), host]
+  const capped = existsSync(PRLIMIT) ? [PRLIMIT, `--data=${memoryBytes}`, '--core=0', ...node] : node
+  const [command = process.execPath, ...args] = capped
+  return spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'ipc'], serialization: 'advanced', env: {} })
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+
+/** One body to be read, as it came from the network. */
+export interface ExtractJob {
+  bytes: Uint8Array
+  /** The whole `Content-Type` header. */
+  contentType: string | undefined
+  /** Where the body was found in the end: links are resolved against it. */
+  url: string
+  /** The body was cut at the size limit. */
+  isCut: boolean
+  limits: ExtractLimits
+}
+
+export interface ExtractLimits {
+  /** Most UTF-8 bytes of text handed back (F-35). */
+  textBytes: number
+  /** Milliseconds after which the thread is ended; parsing HTML stops by itself at half of them, reading a PDF shortly before. */
+  htmlMs: number
+  pdfMs: number
+  pdfPages: number
+}
+
+export const defaultExtractLimits: ExtractLimits = { textBytes: 256 * 1024, htmlMs: 2_000, pdfMs: 5_000, pdfPages: 100 }
+
+/** Why nothing could be made of a body. `time`, `memory` and `crash` come from whoever watches over the work. */
+export const extractFailure = z.enum([
+  'unsupported',
+  'cut',
+  'damaged',
+  'password',
+  'bot_protection',
+  'time',
+  'memory',
+  'crash',
+])
+export type ExtractFailure = z.infer<typeof extractFailure>
+
+/** What the thread answers: parsed where it comes back, since the process it comes from may be in any state. */
+export const extracted = z.discriminatedUnion('status', [
+  z.object({
+    status: z.literal('ok'),
+    kind: z.enum(['html', 'text', 'feed', 'pdf']),
+    text: z.string(),
+    title: z.string().optional(),
+    /** Sentences to be shown with the text. */
+    notices: z.array(z.string()),
+  }),
+  z.object({ status: z.literal('failed'), failure: extractFailure }),
+])
+export type Extracted = z.infer<typeof extracted>

@@ -1,0 +1,20 @@
+/** Sentences shown with a page's text; they hold nothing of the page. */
+export const notices = {
+  source: '[Source content truncated at the 5 MiB response limit.]',
+  parser: '[Extracted content truncated at the parser-output limit.]',
+  empty: '[The page is empty.]',
+  script: '[No readable text: this page builds its content with JavaScript, which is not run.]',
+  scriptShell:
+    '[This page builds most of its content with JavaScript, which is not run; only the text that was delivered is shown.]',
+  elements: '[The page is too large to be read whole; only its first part is shown.]',
+  pdfPages: (read: number, all: number): string => `[Only the first ${read} of ${all} pages were read.]`,
+  pdfTime: (read: number, all: number): string => `[Reading took too long: ${read} of ${all} pages were read.]`,
+  pdfUnreadable: (all: number): string =>
+    `[No text could be extracted from this PDF of ${pages(all)}: its fonts do not say which characters they show, so it would need OCR.]`,
+  pdfImages: (all: number): string =>
+    `[No text could be extracted from this PDF of ${pages(all)}: it holds images only and would need OCR.]`,
+  pdfSkipped: (numbers: number[]): string =>
+    `[No text could be extracted from ${numbers.length === 1 ? 'page' : 'pages'} ${numbers.join(', ')}: unreadable fonts or images only.]`,
+}
+
+const pages = (count: number): string => (count === 1 ? '1 page' : `${count} pages`)

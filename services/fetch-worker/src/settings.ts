@@ -1,0 +1,28 @@
+import type { GuardOptions, ProxyVariables } from '@tollgate/http'
+import type { ExtractLimits } from './extract/job.ts'
+
+export interface FetchWorkerSettings {
+  /** Pages worked on at once; more wait in the queue. */
+  slots: number
+  /** Extracting processes, of one thread each. */
+  threads: number
+  /** The environment's proxies, when the operator said to trust them (F-28). */
+  proxies?: ProxyVariables
+  /** Exceptions from the guard that the operator made for every fetch (WM-86). */
+  guard?: Pick<GuardOptions, 'allowedHosts' | 'denied' | 'nat64Prefixes'>
+  /** Decoded bytes of a body that are read (F-23). */
+  maxBodyBytes?: number
+  /** Cap on one extracting process (F-25). */
+  extractMemoryBytes?: number
+  extractLimits?: Partial<ExtractLimits>
+}
+
+export const defaults = {
+  maxBodyBytes: 5 * 1024 * 1024,
+  /** 256 MiB for the document on top of the process itself and pdf.js. */
+  extractMemoryBytes: 400 * 1024 * 1024,
+  maxRedirects: 5,
+  userAgent: 'otari-web-retrieval/1.0',
+  accept:
+    'text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.8, application/pdf;q=0.8, application/json;q=0.8, */*;q=0.5',
+}
