@@ -65,7 +65,9 @@ export async function startSandbox({ log, settings, path }: SandboxNeeds): Promi
       const inOrder = await untilIdle(sessions.busy, deadline)
       // what is cut off gets its 404 before its connection goes
       sessions.close()
+      const late = setTimeout(() => app.server.closeAllConnections(), LAST_WORDS_MS)
       await app.close()
+      clearTimeout(late)
       await end()
       return inOrder
     },
@@ -88,6 +90,7 @@ function urlOf({ address, port }: AddressInfo): string {
 }
 
 const LOOK_MS = 50
+const LAST_WORDS_MS = 1_000
 
 async function untilIdle(busy: () => number, deadline: number): Promise<boolean> {
   while (busy() > 0 && Date.now() < deadline) await new Promise((done) => setTimeout(done, LOOK_MS))

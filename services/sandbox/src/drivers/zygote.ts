@@ -61,7 +61,9 @@ export async function startZygote(python: string, config: object, log: Log): Pro
   logErrors(child, log)
   const control = child.stdio[3] as Socket
   control.on('error', () => {}) // its end is seen as `exit`
+  const gone = new AbortController()
   const ended = once(child, 'exit').then(async () => {
+    gone.abort()
     for (const { reject } of awaited.values()) reject(new Error('the zygote has ended'))
     awaited.clear()
     await new Promise((done) => server.close(done))
@@ -81,7 +83,7 @@ export async function startZygote(python: string, config: object, log: Log): Pro
       ended.then(() => Promise.reject(new Refused('the Python process ended at its start'))),
       once(AbortSignal.timeout(START_MS), 'abort').then(() => Promise.reject(new Refused('no answer in time'))),
     ])
-    return { description: ready, python: version, ended, close, create: creator(control, awaited) }
+    return { description: ready, python: version, ended, close, create: creator(control, awaited, gone.signal) }
   } catch (thrown) {
     await close()
     throw thrown
@@ -89,9 +91,10 @@ export async function startZygote(python: string, config: object, log: Log): Pro
 }
 
 /** Asks for sessions. Each comes by a connection of its own, and shows a ticket that is good for once. */
-function creator(control: Socket, awaited: Map<number, Awaited>): () => Promise<Sandbox> {
+function creator(control: Socket, awaited: Map<number, Awaited>, gone: AbortSignal): () => Promise<Sandbox> {
   let numbers = 0
   return () => {
+    if (gone.aborted) return Promise.reject(new Error('the zygote has ended'))
     numbers += 1
     const number = numbers
     const ticket = randomBytes(16).toString('hex')

@@ -26,7 +26,7 @@ export function buildApp(needs: AppNeeds): FastifyInstance {
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
-    forceCloseConnections: true,
+    forceCloseConnections: 'idle',
     // a call may take as long as it is granted, and its answer as long as it is large
     requestTimeout: 0,
     routerOptions: { maxParamLength: 512 },

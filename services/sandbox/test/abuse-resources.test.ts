@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { defaultSandboxSettings } from '../src/index.ts'
+import { type Backend, openBackend, printed } from './harness.ts'
+import { descendantsOf, residentBytes } from './host.ts'
+import { type Neighbour, openNeighbour } from './neighbour.ts'
+
+const MIB = 1024 * 1024
+/** Small enough for any machine that runs the tests. */
+const limits = {
+  ...defaultSandboxSettings.limits,
+  memoryBytes: 400 * MIB,
+  workspaceBytes: 64 * MIB,
+  temporaryBytes: 32 * MIB,
+  fileBytes: 48 * MIB,
+  inodes: 20_000,
+}
+
+let backend: Backend
+let neighbour: Neighbour
+beforeAll(async () => {
+  backend = await openBackend({ limits })
+  neighbour = await openNeighbour(backend)
+})
+afterAll(() => backend.close())
+
+describe('memory and processes', () => {
+  test('B1 more memory than a process may have is a MemoryError, and the session goes on', async () => {
+    const own = await backend.open()
+    await own.python('kept = 7')
+    expect((await neighbour.during(own.python('bytearray(8 << 30)'))).stderr).toContain('MemoryError')
+    expect(printed(await own.python('kept'))).toBe('7\n')
+    await own.end()
+  })
+
+  test('B2 BR-126 processes that together take too much are ended, and the reason is told', {
+    timeout: 60_000,
+  }, async () => {
+    const own = await backend.open()
+    const code = `
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        held = bytearray(200 << 20)
+        for i in range(0, len(held), 4096): held[i] = 1
+        time.sleep(60)
+        os._exit(0)
+time.sleep(60)`
+    const { ended_by, return_code, stderr } = await neighbour.during(own.python(code, 30))
+    expect([ended_by, return_code]).toEqual(['memory', 137])
+    expect(stderr).toContain('the session used more memory than it may')
+    expect(printed(await own.python('print(1)'))).toBe('1\n')
+    await own.end()
+  })
+
+  test.each([
+    [
+      'shared memory of forks',
+      'import mmap, os, time\nfor _ in range(5):\n  if os.fork() == 0:\n    m = mmap.mmap(-1, 150 << 20)\n    for i in range(0, len(m), 4096): m[i] = 1\n    time.sleep(60)\n    os._exit(0)\ntime.sleep(60)',
+    ],
+    [
+      'memory that outlives the call',
+      'import subprocess, sys\nfor _ in range(5): subprocess.Popen([sys.executable, "-c", "x = bytearray(150 << 20)\\nfor i in range(0, len(x), 4096): x[i] = 1\\nimport time; time.sleep(60)"])\nimport time; time.sleep(20)',
+    ],
+  ])('B14 %s is counted too', { timeout: 60_000 }, async (_what, code) => {
+    const own = await backend.open()
+    const { ended_by } = await neighbour.during(own.python(code, 30))
+    expect(ended_by).toBe('memory')
+    await own.end()
+  })
+
+  test('B14 memory that no process shows cannot be had', async () => {
+    const own = await backend.open()
+    const code = `
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+try:
+    os.memfd_create("x")
+    print("memfd")
+except OSError: pass
+if libc.shmget(0, 1 << 20, 0o1600) >= 0: print("shm")
+if libc.mlock(ctypes.create_string_buffer(1 << 20), 1 << 20) == 0: print("mlock")
+print("done")`
+    expect(printed(await own.python(code))).toBe('done\n')
+    await own.end()
+  })
+
+  test.each([
+    ['B4 a fork bomb', ':(){ :|:& };:; wait; sleep 60'],
+    ['B5 sleepers without end', 'while true; do sleep 1000 & done 2> /dev/null'],
+    [
+      'daemons that ignore signals',
+      'trap "" TERM INT HUP; while true; do (setsid sh -c "trap \\"\\" TERM INT HUP; sleep 1000" &) ; done 2> /dev/null',
+    ],
+  ])('%s stops at the quota, and nothing is left of it', { timeout: 60_000 }, async (_what, command) => {
+    const own = await backend.open()
+    const before = descendantsOf(process.pid).length
+    const running = neighbour.during(own.shell(command, 4))
+    await expect.poll(() => descendantsOf(process.pid).length - before, { timeout: 5_000 }).toBeGreaterThan(20)
+    expect(descendantsOf(process.pid).length - before).toBeLessThan(100)
+    expect((await running).return_code).not.toBe(0)
+    expect(printed(await own.python('print(1)'))).toBe('1\n')
+    await own.end()
+    await expect.poll(() => descendantsOf(process.pid).length, { timeout: 2_000 }).toBeLessThan(before)
+  })
+
+  test('B5 children of the program stop at the quota', { timeout: 30_000 }, async () => {
+    const own = await backend.open()
+    const code = `
+import subprocess
+started = []
+try:
+    while True: started.append(subprocess.Popen(["sleep", "1000"]))
+except OSError as error:
+    print(type(error).__name__, 20 < len(started) < 70)`
+    expect(printed(await neighbour.during(own.python(code, 20)))).toBe('BlockingIOError True\n')
+    await own.end()
+  })
+
+  test('B6 one session at its quota takes nothing from another', { timeout: 30_000 }, async () => {
+    const own = await backend.open()
+    await own.python('import subprocess\ntry:\n  while True: subprocess.Popen(["sleep", "1000"])\nexcept OSError: pass')
+    expect(printed(await neighbour.session.shell('echo forked | cat'))).toBe('forked\n')
+    await own.end()
+  })
+
+  test('B7 threads without end are an error inside', { timeout: 30_000 }, async () => {
+    const own = await backend.open()
+    const code =
+      'import threading, time\nfor _ in range(20000): threading.Thread(target=time.sleep, args=(5,), daemon=True).start()'
+    expect((await neighbour.during(own.python(code, 20))).stderr).toContain("can't start new thread")
+    await expect.poll(async () => (await own.python('print(1)')).stdout, { timeout: 15_000 }).toBe('1\n')
+    await own.end()
+  })
+
+  test('B9 endless recursion ends the program at most', { timeout: 60_000 }, async () => {
+    const own = await backend.open()
+    const code =
+      'import sys\nsys.setrecursionlimit(10**9)\nclass A:\n  def __repr__(self): return repr(self)\nrepr(A())'
+    expect((await neighbour.during(own.python(code, 20))).return_code).not.toBe(0)
+    expect(printed(await own.python('print(1)'))).toBe('1\n')
+    await own.end()
+  })
+
+  test.each([
+    ['import os; os._exit(7)', 7],
+    ['import ctypes; ctypes.string_at(0)', -11],
+    ['import os, signal; os.kill(os.getpid(), signal.SIGKILL)', -9],
+  ])('B10 after %s the workspace is kept, the variables are not, and that is told', async (code, expected) => {
+    const own = await backend.open()
+    await own.python('x = 1\nopen("kept.txt", "w").write("7")')
+    const { return_code, stderr } = await own.python(`print("said")\n${code}`)
+    expect(return_code).toBe(expected)
+    expect(stderr).toContain(
+      `[the Python process ended (status ${expected}); variables and imports are lost, files are kept]`,
+    )
+    expect(printed(await own.python('print(open("kept.txt").read(), "x" in dir())'))).toBe('7 False\n')
+    await own.end()
+  })
+
+  test('B11 sessions that spin leave time for one that does not', { timeout: 30_000 }, async () => {
+    const spinners = await Promise.all([1, 2, 3].map(() => backend.open()))
+    await neighbour.during(Promise.all(spinners.map((own) => own.python('while True: pass', 3))))
+    await Promise.all(spinners.map((own) => own.end()))
+  })
+
+  test('B12 time is counted for each call, not for the session', async () => {
+    const own = await backend.open()
+    for (let call = 0; call < 3; call += 1)
+      printed(await own.python('import time\nend = time.time() + 0.8\nwhile time.time() < end: pass', 2))
+    await own.end()
+  })
+})
+
+describe('disk and output', () => {
+  test.each(['.', '/tmp', '/dev/shm'])(
+    'C1 BR-126 filling %s stops at its quota, and a neighbour can write',
+    { timeout: 60_000 },
+    async (folder) => {
+      const own = await backend.open()
+      const { stderr } = await neighbour.during(
+        own.shell(`for i in $(seq 20); do head -c 40M /dev/zero > ${folder}/f$i || break; done`, 20),
+      )
+      expect(stderr).toMatch(/No space left|File too large/)
+      expect(printed(await neighbour.session.shell('head -c 1M /dev/zero > f && wc -c < f && rm f'))).toBe('1048576\n')
+      const used = Number(printed(await own.shell(`du -sm ${folder} | cut -f1`)))
+      expect(used).toBeLessThanOrEqual(65)
+      await own.end()
+    },
+  )
+
+  test('C2 BR-126 files without number stop at the quota, and the release is quick', { timeout: 60_000 }, async () => {
+    const own = await backend.open()
+    const code = `
+count = 0
+try:
+    while True:
+        open(f"f{count}", "w").close()
+        count += 1
+except OSError as error: print(error.strerror, count < ${limits.inodes})`
+    expect(printed(await neighbour.during(own.python(code, 30)))).toBe('No space left on device True\n')
+    const began = performance.now()
+    expect((await own.end()).status).toBe(204)
+    expect(performance.now() - began).toBeLessThan(1_000)
+  })
+
+  test.each([
+    ['C5 a program', 'while True: print("x" * 100)', 'python'],
+    ['C6 a command', 'yes', 'shell'],
+    ['a program on stderr', 'import sys\nwhile True: sys.stderr.write("x" * 1000 + "\\n")', 'python'],
+  ] as const)(
+    '%s that never stops writing is cut, and the server grows by nothing',
+    { timeout: 60_000 },
+    async (_what, text, kind) => {
+      const own = await backend.open()
+      if (kind === 'python') await own.python('kept = 7')
+      const before = residentBytes()
+      const { stdout, stderr, ended_by } = await neighbour.during(
+        kind === 'python' ? own.python(text, 4) : own.shell(text, 4),
+      )
+      expect(ended_by).toBe('time')
+      expect(residentBytes() - before).toBeLessThan(100 * MIB)
+      expect(Math.max(stdout.length, stderr.length)).toBeLessThan(MIB + 1_000)
+      expect(stdout + stderr).toMatch(/\[output cut: \d{7,} more bytes\]/)
+      if (kind === 'python') expect(printed(await own.python('kept'))).toBe('7\n')
+      await own.end()
+    },
+  )
+
+  test('C7 one line of 40 MB is cut, and the session goes on', { timeout: 30_000 }, async () => {
+    const own = await backend.open()
+    expect((await neighbour.during(own.python('print("x" * (40 << 20))'))).stdout).toContain('[output cut: ')
+    expect(printed(await own.python('print(1)'))).toBe('1\n')
+    await own.end()
+  })
+
+  test('output between calls is nobody’s', async () => {
+    const own = await backend.open()
+    await own.python(
+      'import threading, time\ndef talk():\n  while True:\n    print("noise " * 100)\n    time.sleep(0.001)\nthreading.Thread(target=talk, daemon=True).start()',
+    )
+    await new Promise((done) => setTimeout(done, 500))
+    expect((await own.python('print("mine")')).stdout).toContain('mine\n')
+    await own.end()
+  })
+
+  test.each([
+    ['garbage', 'b"garbage" * 100'],
+    ['a header of 4 GiB', 'b"\\xff" * 8'],
+    ['the end of a call that never was', '__import__("struct").pack(">Ii", 99, 0)'],
+  ])(
+    'C14 %s on every descriptor a program has harms its own session only',
+    { timeout: 30_000 },
+    async (_what, data) => {
+      const own = await backend.open()
+      const before = residentBytes()
+      const code = `
+import os
+for fd in range(3, 256):
+    try: os.write(fd, ${data})
+    except OSError: pass`
+      await neighbour.during(own.exec({ tool: 'code_execution', input: { code }, timeout_seconds: 5 }))
+      expect(residentBytes() - before).toBeLessThan(50 * MIB)
+      // the session goes on with a new interpreter, or is lost and says so
+      const next = await own.exec({ tool: 'code_execution', input: { code: 'print(1)' } })
+      expect([200, 404]).toContain(next.status)
+      await own.end()
+    },
+  )
+})
