@@ -7,7 +7,7 @@ import {
   rateOf,
   type TokenCounts,
 } from '@tollgate/contracts'
-import { costText, rateText } from './amounts.ts'
+import { capped, costText, rateText } from './amounts.ts'
 import type { Price, Prices } from './price-table.ts'
 import { type Call, foldCalls, type PricedLine, type ToolCharge } from './tool-charges.ts'
 
@@ -54,7 +54,7 @@ function tokenLines({ provider, model, priceKeys, tokens, ...span }: Work, price
   const label = instanceLabel(provider, model)
   return counted.map(({ meter, count, rate }) => {
     const units = tokens[count]
-    return { meter, label, units, cost: price ? costAtPrice(rate(price), BigInt(units)) : null }
+    return { meter, label, units, cost: price ? capped(costAtPrice(rate(price), BigInt(units))) : null }
   })
 }
 
@@ -73,7 +73,7 @@ const tokenMeters: { meter: string; count: keyof TokenCounts; rate: (price: Pric
 function sum(lines: PricedLine[]): Cost | null {
   if (lines.length === 0) return 0n
   const priced = lines.flatMap(({ cost }) => (cost === null ? [] : [cost]))
-  return priced.length === 0 ? null : priced.reduce((total, cost) => total + cost, 0n)
+  return priced.length === 0 ? null : capped(priced.reduce((total, cost) => total + cost, 0n))
 }
 
 function shown({ meter, label, units, cost }: PricedLine): BreakdownLine {

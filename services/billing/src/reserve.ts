@@ -1,5 +1,6 @@
 import { type Cost, costAtPrice, Fault } from '@tollgate/contracts'
 import type { Database } from '@tollgate/db'
+import { capped } from './amounts.ts'
 import { batched } from './batched.ts'
 import { jsonRows } from './json-rows.ts'
 import { settleBatch } from './metrics.ts'
@@ -98,9 +99,8 @@ function holdInput(request: Reservation, prices: Prices) {
 function estimatedCost({ modelKeys, estimate }: Reservation, prices: Prices): Cost {
   const price = prices.ofModel(modelKeys, present())
   if (!price) return 0n
-  return (
-    costAtPrice(price.input, BigInt(estimate.inputTokens)) + costAtPrice(price.output, BigInt(estimate.outputTokens))
-  )
+  const { inputTokens, outputTokens } = estimate
+  return capped(costAtPrice(price.input, BigInt(inputTokens)) + costAtPrice(price.output, BigInt(outputTokens)))
 }
 
 function present(): Span {

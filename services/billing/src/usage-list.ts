@@ -4,6 +4,7 @@ import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 import { costText } from './amounts.ts'
 import type { BillingTables } from './tables.ts'
+import { countable } from './usage-rows.ts'
 
 type Filter = z.output<typeof billingUsage.input>
 
@@ -55,7 +56,7 @@ function shown(row: Selectable<BillingTables['billing.usage']>): UsageRow {
     endpoint: row.endpoint,
     promptTokens: Number(row.prompt_tokens),
     completionTokens: Number(row.completion_tokens),
-    totalTokens: Number(row.prompt_tokens + row.completion_tokens),
+    totalTokens: countable(Number(row.prompt_tokens + row.completion_tokens)),
     billingMeters: row.billing_meters,
     pricingBreakdown: row.pricing_breakdown,
     cost: row.cost === null ? null : costText(row.cost),

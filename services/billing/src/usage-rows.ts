@@ -1,4 +1,4 @@
-import type { Cost, UsageSettled } from '@tollgate/contracts'
+import type { Cost, ToolLine, UsageSettled } from '@tollgate/contracts'
 import { type Charge, chargeFor, type Work } from './charge.ts'
 import type { PriceBook } from './price-book.ts'
 
@@ -56,11 +56,17 @@ export function workOf(event: UsageSettled): Work {
     priceKeys: event.priceKeys,
     tokens: event.tokens,
     estimated: event.estimated,
-    calls: event.lines,
+    calls: once(event.lines),
     beganAt: new Date(endedAt.getTime() - event.durationMs),
     endedAt,
   }
 }
+
+/** A call that is named twice ran once. */
+const once = (lines: ToolLine[]): ToolLine[] => [...new Map(lines.map((line) => [line.id, line])).values()]
+
+/** Sums are shown as JSON numbers, which end being exact here. */
+export const countable = (count: number): number => Math.min(count, Number.MAX_SAFE_INTEGER)
 
 /** The request's own row, then one for each attempt it stood in for. */
 export function settledRows(event: UsageSettled, work: Work, charge: Charge): UsageInput[] {
@@ -72,7 +78,7 @@ export function settledRows(event: UsageSettled, work: Work, charge: Charge): Us
       ...amounts(charge),
       id: owner.request,
       duration_ms: event.durationMs,
-      prompt_tokens: input + cacheRead + cacheWrite,
+      prompt_tokens: countable(input + cacheRead + cacheWrite),
       completion_tokens: output,
       counts_toward_budget: true,
       status: event.status,

@@ -1,6 +1,9 @@
+import { billingUsage } from '@tollgate/contracts'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { call, model, settlement, tenancyOf } from './events.ts'
+import { reserver } from '../src/reserve.ts'
+import { listUsage } from '../src/usage-list.ts'
+import { call, model, reservation, settlement, tenancyOf } from './events.ts'
 import { kinds } from './ledgers.ts'
 import { openWorkbench, operationsOn, ran, search, type Workbench } from './workbench.ts'
 
@@ -146,49 +149,6 @@ describe.each(kinds)('settling in %s', (kind) => {
     expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ status: 'cancelled', cost: '0.005000' }])
   })
 
-  test('P-45 calls of attempts that failed are charged once, on the final row, and their own rows carry nothing', async () => {
-    const tenancy = await bench.hold()
-    const event = settlement(tenancy, {
-      lines: [search(), search()],
-      absorbed: [{ attempt: 0, model: 'm-first', provider: 'beta', error: 'upstream failed', durationMs: 12 }],
-    })
-    await Promise.all([bench.settle([event]), bench.settle([event])])
-    const [own, absorbed, ...more] = await bench.ledger.usage(tenancy.request)
-    expect(more).toEqual([])
-    expect(own).toMatchObject({ id: tenancy.request, cost: '0.013000', countsTowardBudget: true })
-    expect(own?.billingMeters).toMatchObject({ tools: { web_search: { billed: 2 } } })
-    expect(absorbed).toMatchObject({
-      id: `${tenancy.request}.0`,
-      model: 'm-first',
-      provider: 'beta',
-      status: 'absorbed',
-      error: 'upstream failed',
-      cost: '0.000000',
-      countsTowardBudget: false,
-      billingMeters: {},
-      pricingBreakdown: [],
-      totalTokens: 0,
-      durationMs: 12,
-    })
-  })
-
-  test('P-49 a candidate that was passed over leaves a row that says why and costs nothing', async () => {
-    const tenancy = await bench.hold()
-    const error = 'Skipped: web search is not enabled for this workspace'
-    await bench.settle([
-      settlement(tenancy, {
-        absorbed: [{ attempt: 1, model: 'mistral-large', provider: 'mistral', error, durationMs: 0 }],
-      }),
-    ])
-    const rows = await bench.ledger.usage(tenancy.request)
-    expect(
-      rows.map(({ status, error, cost, countsTowardBudget }) => ({ status, error, cost, countsTowardBudget })),
-    ).toEqual([
-      { status: 'success', error: null, cost: '0.003000', countsTowardBudget: true },
-      { status: 'absorbed', error, cost: '0.000000', countsTowardBudget: false },
-    ])
-  })
-
   test('P-64 work without a price is recorded without a cost', async () => {
     const tenancy = await bench.hold()
     await bench.settle([settlement(tenancy, { priceKeys: [model('acme:free')], lines: [call('lookup')] })])
@@ -204,6 +164,28 @@ describe.each(kinds)('settling in %s', (kind) => {
     const event = settlement(tenancy, { priceKeys: [model('acme:brand-new')], tokens: { input: 1_000_000, output: 0 } })
     await operationsOn(other).settle([event])
     expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ cost: '3.000000' }])
+  })
+
+  test('absurd numbers stop at what a column and a list can hold', async () => {
+    const tenancy = await bench.hold()
+    const most = Number.MAX_SAFE_INTEGER
+    const lines = [call('lookup', { reportedCost: '999999999999999' })]
+    await bench.settle([settlement(tenancy, { lines, tokens: { input: most, output: most, cacheRead: most } })])
+    const filter = { workspace: null, request: tenancy.request, skip: 0, limit: 1 }
+    const listed = billingUsage.output.parse(await listUsage(bench.ledger.db, filter))
+    expect(listed.data).toMatchObject([{ cost: '9223372036854.775807', promptTokens: most, totalTokens: most }])
+    await bench.ledger.price('acme:dear', '999999999999999')
+    await bench.ledger.book.refresh()
+    const estimate = { inputTokens: most, outputTokens: most }
+    const dear = reservation({ modelKeys: [model('acme:dear')], estimate })
+    await expect(reserver(bench.ledger.db, bench.ledger.book, true).reserve(dear)).resolves.toBeTruthy()
+  })
+
+  test('a call that a settlement names twice is charged once', async () => {
+    const tenancy = await bench.hold()
+    const line = search()
+    await bench.settle([settlement(tenancy, { lines: [line, line, search()] })])
+    expect(await bench.ledger.usage(tenancy.request)).toMatchObject([{ cost: '0.013000' }])
   })
 
   test('a settlement without a hold is written all the same', async () => {
