@@ -1,4 +1,4 @@
-import type { Topic } from '@tollgate/contracts'
+import type { Fault, Topic } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import { offer } from './batches.ts'
 import type { ConsumeOptions } from './bus.ts'
@@ -30,25 +30,25 @@ export interface MemoryTopics {
   consume(topic: Topic, options: ConsumeOptions, handler: (events: never[]) => Promise<void>): void
   /** Events not yet taken. */
   readonly pending: number
+  giveUp(why: Fault): void
 }
 
 /** Recording inside one process: the consumer takes the event in the same step, and what it writes is the receipt. */
 export function openMemoryTopics(clock: Clock, log: Log): MemoryTopics {
   const consumers = new Map<string, Map<string, Consumer>>()
-  const unclaimed = new Map<string, Set<Waiting>>()
+  const unclaimed = new Map<string, Map<Recording, Waiting>>()
   const remembered = new Map<string, Promise<void>>()
-  const pending = new Set<Promise<void>>()
+  const pending = new Set<(why: Fault) => void>()
 
-  function store(recording: Recording): Promise<void> {
+  function store(recording: Recording): Promise<unknown> {
     const { subject } = recording.topic
     const claimed = consumers.get(subject)
-    if (claimed)
-      return Promise.all([...claimed.values()].map((consumer) => add(consumer, recording))).then(() => undefined)
-    const early = unclaimed.get(subject) ?? new Set()
+    if (claimed) return Promise.all([...claimed.values()].map((consumer) => add(consumer, recording)))
+    const early = unclaimed.get(subject) ?? new Map<Recording, Waiting>()
     unclaimed.set(subject, early)
     if (early.size >= QUEUE_LENGTH) return Promise.reject(busy())
-    return new Promise((resolve, reject) => {
-      early.add({ recording, taken: resolve, failed: reject })
+    return new Promise<void>((resolve, reject) => {
+      early.set(recording, { recording, taken: resolve, failed: reject })
     })
   }
 
@@ -57,6 +57,32 @@ export function openMemoryTopics(clock: Clock, log: Log): MemoryTopics {
     return new Promise((resolve, reject) => {
       consumer.queue.push({ recording, taken: resolve, failed: reject })
       if (!consumer.busy) void work(consumer, recording.topic)
+    })
+  }
+
+  /** Ends by its deadline; a consumer that takes longer may still take the event, and recording it again changes nothing. */
+  function storeInTime(recording: Recording): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clock.remove(item)
+        pending.delete(giveUp)
+        unclaimed.get(recording.topic.subject)?.delete(recording)
+      }
+      const giveUp = (why: Fault) => {
+        end()
+        reject(why)
+      }
+      const item: Ticking = {
+        tick(now) {
+          if (now >= recording.deadline) giveUp(notStored(new Error('it was not taken by its deadline')))
+        },
+      }
+      pending.add(giveUp)
+      clock.add(item)
+      store(recording).then(() => {
+        end()
+        resolve()
+      }, giveUp)
     })
   }
 
@@ -86,16 +112,9 @@ export function openMemoryTopics(clock: Clock, log: Log): MemoryTopics {
       const key = `${recording.topic.subject} ${recording.id}`
       const known = remembered.get(key)
       if (known) return known
-      const stored = byDeadline(store(recording), recording.deadline, clock)
+      const stored = storeInTime(recording)
       remembered.set(key, stored)
-      pending.add(stored)
-      stored.then(
-        () => pending.delete(stored),
-        () => {
-          pending.delete(stored)
-          remembered.delete(key)
-        },
-      )
+      stored.catch(() => remembered.delete(key))
       for (const oldest of remembered.keys()) {
         if (remembered.size <= REMEMBERED) break
         remembered.delete(oldest)
@@ -109,27 +128,15 @@ export function openMemoryTopics(clock: Clock, log: Log): MemoryTopics {
       if (named.has(durable)) throw new Error(`${durable} consumes ${subject} twice in one process`)
       const consumer = { batch, handler: handler as Consumer['handler'], queue: [], busy: false }
       named.set(durable, consumer)
-      const early = unclaimed.get(subject) ?? []
+      const early = unclaimed.get(subject)?.values() ?? []
       unclaimed.delete(subject)
       for (const { recording, taken, failed } of early) add(consumer, recording).then(taken, failed)
     },
     get pending() {
       return pending.size
     },
+    giveUp(why) {
+      for (const end of pending) end(why)
+    },
   }
-}
-
-/** A consumer that takes too long may still take the event; that it is recorded again then changes nothing. */
-function byDeadline(stored: Promise<void>, deadline: number, clock: Clock): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const item: Ticking = {
-      tick(now) {
-        if (now < deadline) return
-        clock.remove(item)
-        reject(notStored(new Error('it was not taken by its deadline')))
-      },
-    }
-    clock.add(item)
-    stored.then(resolve, reject).finally(() => clock.remove(item))
-  })
 }

@@ -89,7 +89,8 @@ export function memoryBus({ log }: MemoryBusOptions): Bus {
       deadline,
       () => running.size + topics.pending > 0,
       () => {
-        for (const call of running) call.fail(interrupted())
+        for (const call of [...running, ...waiting]) call.fail(interrupted())
+        topics.giveUp(stopping())
       },
     )
     state = 'closed'

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@tollgate/contracts'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { echo, echoBy, gate, kinds, listLog, openSystem, untilStopped, within } from './open-buses.ts'
+import { echo, echoBy, gate, kinds, listLog, openPair, openSystem, untilStopped, within } from './open-buses.ts'
 
 const KIB = 1024
 const MIB = KIB * KIB
@@ -14,9 +14,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     const contract = echoBy(delivery)
 
     test('carries input and answer, each as its schema fills it in', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       await worker.serve(contract, echo)
       expect(await client.call(contract, { text: 'ünïcode ✓' }, within(5_000))).toEqual({
         text: 'ünïcode ✓',
@@ -26,9 +24,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('answers many calls at once, each with its own answer', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       await worker.serve(contract, async (input) => {
         await sleep(Math.random() * 10)
         return echo(input)
@@ -39,9 +35,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('hands over events in order and before the answer, and passes over those it has no shape for', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       const later = { ...contract, event: z.object({ type: z.string() }) }
       await worker.serve(later, async (input, { emit }) => {
         for (const type of ['begun', 'of a later release', 'half']) emit({ type })
@@ -54,9 +48,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
 
     test('goes on when whoever listens to its events throws, or nobody listens', async () => {
       const { log, lines } = listLog()
-      const join = openSystem(kind, { log })
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind, { log })
       await worker.serve(contract, async (input, { emit }) => {
         emit({ type: 'begun' })
         return echo(input)
@@ -70,9 +62,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('refuses an input that does not fit, says where, does not repeat the value, and starts no work', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       let started = 0
       await worker.serve(contract, async (input) => {
         started += 1
@@ -87,9 +77,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('fails as our own mistake when the answer does not fit', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       await worker.serve({ ...contract, output: z.object({ txt: z.string() }) }, async () => ({ txt: 'x' }))
       const calling = client.call(contract, { text: 'x' }, within(5_000))
       await expect(calling).rejects.toMatchObject({
@@ -99,9 +87,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test.each([[undefined], [7]])('brings a failure back by name, text and Retry-After (%s)', async (seconds) => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       await worker.serve(contract, async () => {
         throw new Fault('rate_limited', 'too many searches', {
           cause: new Error('key sk-secret at 10.0.0.7'),
@@ -117,9 +103,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
 
     test('tells nothing of an error that nobody foresaw, which is logged where it happened', async () => {
       const { log, lines } = listLog()
-      const join = openSystem(kind, { log })
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind, { log })
       await worker.serve(contract, async () => {
         throw new TypeError('cannot read properties of undefined')
       })
@@ -133,9 +117,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('does not run a handler again for a failure of its own', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       let started = 0
       await worker.serve(contract, async () => {
         started += 1
@@ -147,9 +129,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('ends at its deadline, and so does the work', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       const { seen, handler } = untilStopped()
       await worker.serve(contract, handler)
       const deadline = Date.now() + 400
@@ -159,9 +139,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('is not sent after its deadline, nor by a caller that has left', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       const { seen, handler } = untilStopped()
       await worker.serve(contract, handler)
       const late = client.call(contract, { text: 'late' }, { deadline: Date.now() - 1 })
@@ -172,9 +150,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('ends at once when its caller leaves, and so does the work', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       const { seen, handler } = untilStopped()
       await worker.serve(contract, handler)
       const leaving = new AbortController()
@@ -186,18 +162,14 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('gives its worker the deadline of the caller, and says that it is the first try', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       const { deadline } = within(7_654)
       await worker.serve(contract, async (_, context) => ({ text: `${context.deadline} ${context.attempt}` }))
       expect(await client.call(contract, { text: '' }, { deadline })).toMatchObject({ text: `${deadline} 1` })
     })
 
     test('works on as many at once as there are slots, and no more', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       let busy = 0
       let most = 0
       const open = gate()
@@ -221,9 +193,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('that was cancelled while it waited for a slot is never started', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       const { seen, handler } = untilStopped()
       await worker.serve(contract, handler, { slots: 1 })
       const first = new AbortController()
@@ -243,9 +213,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     })
 
     test('takes a request of 256 KiB, and refuses one byte more at once', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       await worker.serve(contract, async ({ text }) => ({ text: `${text.length}` }))
       const room = 256 * KIB - JSON.stringify({ text: '' }).length
       expect(await client.call(contract, { text: 'x'.repeat(room) }, within(5_000))).toMatchObject({ text: `${room}` })
@@ -265,9 +233,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     test.each([0, 256 * KIB - 11, 256 * KIB - 10, 900_000, MIB + 1, 5_000_000])(
       'BR-158 brings back a result of %i bytes as it was',
       async (bytes) => {
-        const join = openSystem(kind)
-        const worker = await join('worker')
-        const client = await join('client')
+        const { worker, client } = await openPair(kind)
         const result = Array.from({ length: Math.ceil(bytes / 10) }, (_, index) => `${index}`.padStart(10)).join('')
         await worker.serve(contract, async () => ({ text: result.slice(0, bytes) }))
         const { text } = await client.call(contract, { text: '' }, within(10_000))
@@ -276,9 +242,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     )
 
     test.each([0, 1, 2])('BR-158 splits no character of three bytes, %i bytes off', async (off) => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       const result = 'x'.repeat(off) + '€'.repeat(300 * KIB)
       await worker.serve(contract, async () => ({ text: result }))
       const { text } = await client.call(contract, { text: '' }, within(10_000))
@@ -288,9 +252,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     test.each([8 * MIB + 1, 40_000_000])(
       'BR-158 says at once that a result of %i bytes is too large, and leaves other calls alone',
       async (bytes) => {
-        const join = openSystem(kind)
-        const worker = await join('worker')
-        const client = await join('client')
+        const { worker, client } = await openPair(kind)
         await worker.serve(contract, async ({ times }) => ({ text: 'x'.repeat(times) }))
         const others = Array.from({ length: 10 }, () => client.call(contract, { text: '', times: 5 }, within(10_000)))
         const large = client.call(contract, { text: '', times: bytes }, within(10_000))
@@ -306,9 +268,7 @@ describe.each(kinds.flatMap((kind) => deliveries.map((delivery) => ({ kind, deli
     )
 
     test('lets what runs finish when its worker drains, and nothing new begin there', async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       const open = gate()
       const started: string[] = []
       await worker.serve(contract, async (input) => {
@@ -360,9 +320,7 @@ describe.each(kinds)('a %s bus', (kind) => {
   })
 
   test('answers a direct call that finds twice as many waiting as there are slots: busy', async () => {
-    const join = openSystem(kind)
-    const worker = await join('worker')
-    const client = await join('client')
+    const { worker, client } = await openPair(kind)
     const open = gate()
     let started = 0
     await worker.serve(
@@ -385,9 +343,7 @@ describe.each(kinds)('a %s bus', (kind) => {
   })
 
   test('cancels what is left at the end of draining, and says that it had to', async () => {
-    const join = openSystem(kind)
-    const worker = await join('worker')
-    const client = await join('client')
+    const { worker, client } = await openPair(kind)
     const { seen, handler } = untilStopped()
     await worker.serve(direct, handler)
     const calling = client.call(direct, { text: 'x' }, within(20_000))

@@ -25,6 +25,15 @@ export function openSystem(kind: Kind, shared: Partial<NatsBusOptions> = {}): Jo
   }
 }
 
+/** One that serves and one that calls; in memory they are the same. */
+export async function openPair(
+  kind: Kind,
+  shared: Partial<NatsBusOptions> = {},
+): Promise<{ worker: Bus; client: Bus }> {
+  const join = openSystem(kind, shared)
+  return { worker: await join('worker'), client: await join('client') }
+}
+
 function closeLater(bus: Bus): void {
   onTestFinished(async () => {
     await bus.drain(Date.now())

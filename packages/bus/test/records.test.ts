@@ -148,6 +148,23 @@ describe.each(kinds)('recording over a %s bus', (kind) => {
 })
 
 describe('recording in one process', () => {
+  test('ends when the bus is closed, though nobody ever consumed', async () => {
+    const bus = await openSystem('memory')('all')
+    const recording = bus.record(used, 'one', { n: 1 }, within(60_000)).catch(({ failure }) => failure)
+    expect(await bus.drain(Date.now() + 50)).toBe(false)
+    expect(await recording).toBe('unavailable')
+  })
+
+  test('may be tried again under the same id after it failed, also while nobody consumed', async () => {
+    const bus = await openSystem('memory')('all')
+    await expect(bus.record(used, 'one', { n: 1 }, within(100))).rejects.toMatchObject({ failure: 'unavailable' })
+    const again = bus.record(used, 'one', { n: 1 }, within(5_000))
+    const seen: number[] = []
+    await bus.consume(used, { durable: 'billing' }, async (events) => void seen.push(...events.map(({ n }) => n)))
+    await again
+    expect(seen).toEqual([1])
+  })
+
   test('fails at its deadline when nobody consumes, since nothing would keep the event', async () => {
     const bus = await openSystem('memory')('all')
     const recording = bus.record(used, 'one', { n: 1 }, within(200))

@@ -5,7 +5,7 @@ import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerPro
 import { Fault, topic } from '@tollgate/contracts'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { echo, echoBy, gate, kinds, openSystem, within } from './open-buses.ts'
+import { echo, echoBy, gate, kinds, openPair, openSystem, within } from './open-buses.ts'
 
 const exporter = new InMemorySpanExporter()
 
@@ -43,9 +43,7 @@ describe.each(kinds)('the trace over a %s bus', (kind) => {
       const outer = echoBy(by)
       const inner = echoBy(by === 'direct' ? 'queue' : 'direct')
       const spans = await spansOf(async () => {
-        const join = openSystem(kind)
-        const worker = await join('worker')
-        const client = await join('client')
+        const { worker, client } = await openPair(kind)
         await worker.serve(inner, echo)
         await worker.serve(outer, ({ text }, { deadline }) => worker.call(inner, { text }, { deadline }))
         await client.call(outer, { text: 'x' }, within(5_000))
@@ -72,9 +70,7 @@ describe.each(kinds)('the trace over a %s bus', (kind) => {
   test('says on both ends what a call failed with, and on the far one why', async () => {
     const contract = echoBy('direct')
     const spans = await spansOf(async () => {
-      const join = openSystem(kind)
-      const worker = await join('worker')
-      const client = await join('client')
+      const { worker, client } = await openPair(kind)
       await worker.serve(contract, async () => {
         throw new Fault('upstream', 'the engine failed', { cause: new Error('the real reason') })
       })
@@ -140,9 +136,7 @@ describe.each(kinds)('the trace over a %s bus', (kind) => {
   test.each(['direct', 'queue'] as const)('that nobody keeps stays one trace through a %s call', async (by) => {
     const contract = echoBy(by)
     exporter.reset()
-    const join = openSystem(kind)
-    const worker = await join('worker')
-    const client = await join('client')
+    const { worker, client } = await openPair(kind)
     const inside: unknown[] = []
     await worker.serve(contract, async (input) => {
       inside.push(trace.getActiveSpan()?.spanContext())
