@@ -1,2 +1,7 @@
-// Node 22.18 and later run TypeScript as it is; on Node 20 tsx does it.
-if (!process.features.typescript) (await import('tsx/esm/api')).register()
+import { register } from 'node:module'
+
+// Node 22.18 and later run TypeScript as it is; an older one gets a loader that takes the types out.
+if (!process.features.typescript) {
+  process.setSourceMapsEnabled(true)
+  register('./ts-hooks.mjs', import.meta.url)
+}
