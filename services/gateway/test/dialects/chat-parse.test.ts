@@ -258,6 +258,44 @@ describe('what has the wrong form is a 422 that says where', () => {
     )
   })
 
+  test.each(['messages', 'content', 'tool_calls', 'tools', 'stop'])(
+    'a list of %s is not read on past the mistakes that are told',
+    (where) => {
+      let read = 0
+      const wrong = Array.from({ length: 50_000 }, () => ({
+        get type() {
+          read += 1
+          return 7
+        },
+        get role() {
+          read += 1
+          return 'robot'
+        },
+      }))
+      const body = {
+        messages: { model: 'm', messages: wrong },
+        content: { model: 'm', messages: [{ role: 'user', content: wrong }] },
+        tool_calls: { model: 'm', messages: [{ role: 'assistant', tool_calls: wrong }] },
+        tools: { model: 'm', messages: hi, tools: wrong },
+        stop: { model: 'm', messages: hi, stop: wrong },
+      }[where]
+      const problems = problemsIn(body)
+      expect(problems.length).toBeGreaterThan(0)
+      expect(problems.length).toBeLessThanOrEqual(20)
+      expect(read).toBeLessThan(2_000)
+    },
+  )
+
+  test('a list longer than is checked at once is read whole, and in order', () => {
+    const messages = Array.from({ length: 1_000 }, (_, at) => ({ role: 'user', content: `${at}` }))
+    expect(turn({ messages }).messages.map(({ parts }) => parts[0])).toEqual(
+      messages.map(({ content: text }) => ({ type: 'text', text })),
+    )
+    expect(problemsIn({ model: 'm', messages: [...messages.slice(0, 777), { role: 'user', content: 7 }] })).toEqual([
+      'body.messages.777.content',
+    ])
+  })
+
   test('nothing the client sent is quoted back', () => {
     try {
       parse({ model: 'm', messages: [{ role: 'secret-role', content: 'secret-content' }], stream: 'secret-flag' })

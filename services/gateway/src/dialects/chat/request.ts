@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { list } from '../../validation.ts'
 
 const text = z.string()
 const optionalText = z.string().nullish()
@@ -14,7 +15,7 @@ const part = z.union(
   ],
   { error: 'must be a content part: an object with a type and what belongs to it' },
 )
-const content = z.union([text, z.array(part)], { error: 'must be a string or a list of content parts' })
+const content = z.union([text, list(part)], { error: 'must be a string or a list of content parts' })
 
 const toolCall = z.union(
   [
@@ -36,7 +37,7 @@ const message = z.discriminatedUnion('role', [
     content: content.nullish(),
     refusal: optionalText,
     reasoning_content: optionalText,
-    tool_calls: z.array(toolCall).nullish(),
+    tool_calls: list(toolCall).nullish(),
     function_call: z.looseObject({ name: text }).nullish(),
     audio: z.looseObject({}).nullish(),
   }),
@@ -76,10 +77,10 @@ const toolChoice = z.union(
 /** The body of `POST /chat/completions`, as far as anything here reads it; members not named here pass (T-26). */
 export const chatRequest = z.looseObject({
   model: text.min(1).max(512),
-  messages: z.array(message).min(1),
+  messages: list(message, 1),
   stream: flag,
   stream_options: z.looseObject({ include_usage: flag }).nullish(),
-  tools: z.array(tool).nullish(),
+  tools: list(tool).nullish(),
   tool_choice: toolChoice.nullish(),
   parallel_tool_calls: flag,
   max_tokens: z.int().positive().nullish(),
@@ -87,7 +88,7 @@ export const chatRequest = z.looseObject({
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
   n: z.int().positive().nullish(),
-  stop: z.union([text, z.array(text)], { error: 'must be a string or a list of strings' }).nullish(),
+  stop: z.union([text, list(text)], { error: 'must be a string or a list of strings' }).nullish(),
   user: optionalText,
   max_tool_iterations: z.int().min(1).max(25).nullish(),
   tools_header: z.string().max(4_000).nullish(),
