@@ -6,7 +6,7 @@ import type { Identity } from './identity.ts'
 export const modelPattern = z
   .string()
   .max(256)
-  .regex(/^[A-Za-z0-9][\w.-]*:[^\s*\p{Cc}]*\*?$/u, 'must be instance:model, instance:* or instance:prefix*')
+  .regex(/^[A-Za-z0-9][\w.-]*:[^\s*\p{Cc}\p{Cs}]*\*?$/u, 'must be instance:model, instance:* or instance:prefix*')
   .refine((pattern) => !pattern.endsWith(':'), 'must name a model, or end with *')
 
 /** Whether a list lets a model through; null is any model, an empty list none. */

@@ -5,7 +5,7 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { operatorOnly } from '../auth/authenticate.ts'
 import { exact, exactNumber, exactOrNull, readSpelled, spelledDecimal } from '../exact-json.ts'
-import { listOf, paging, shortText } from './wire.ts'
+import { instant, listOf, paging, shortText } from './wire.ts'
 
 const kind = z.enum(['model', 'search', 'fetch'])
 
@@ -16,10 +16,7 @@ const wanted = z.strictObject({
   output_price_per_million: spelledDecimal,
   cache_read_price_per_million: spelledDecimal.nullable().default(null),
   cache_write_price_per_million: spelledDecimal.nullable().default(null),
-  effective_at: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe('Now when absent; the row before stays in force until then'),
+  effective_at: instant.optional().describe('Now when absent; the row before stays in force until then'),
 })
 
 const shown = z.strictObject({
@@ -63,7 +60,7 @@ export const pricingRoutes =
               outputPricePerMillion: body.output_price_per_million,
               cacheReadPricePerMillion: body.cache_read_price_per_million,
               cacheWritePricePerMillion: body.cache_write_price_per_million,
-              effectiveAt: new Date(body.effective_at ?? Date.now()).toISOString(),
+              effectiveAt: (body.effective_at ?? new Date()).toISOString(),
             },
             soon(),
           ),

@@ -3,7 +3,7 @@ import { billingUsage, Fault, type UsageRow } from '@tollgate/contracts'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { exact, exactNumber, exactOrNull } from '../exact-json.ts'
-import { listOf, paging } from './wire.ts'
+import { instant, listOf, paging } from './wire.ts'
 
 const row = z.strictObject({
   id: z.string(),
@@ -41,8 +41,8 @@ const filters = z.strictObject({
   key_id: z.string().optional(),
   user_id: z.string().optional(),
   request_id: z.string().optional(),
-  start_date: z.iso.datetime({ offset: true }).optional().describe('Inclusive'),
-  end_date: z.iso.datetime({ offset: true }).optional().describe('Exclusive'),
+  start_date: instant.optional().describe('Inclusive'),
+  end_date: instant.optional().describe('Exclusive'),
   ...paging,
 })
 
@@ -69,8 +69,8 @@ export const usageRoutes =
             ...(query.key_id === undefined ? {} : { key: query.key_id }),
             ...(query.user_id === undefined ? {} : { user: query.user_id }),
             ...(query.request_id === undefined ? {} : { request: query.request_id }),
-            ...(query.start_date === undefined ? {} : { from: new Date(query.start_date).toISOString() }),
-            ...(query.end_date === undefined ? {} : { to: new Date(query.end_date).toISOString() }),
+            ...(query.start_date === undefined ? {} : { from: query.start_date.toISOString() }),
+            ...(query.end_date === undefined ? {} : { to: query.end_date.toISOString() }),
           },
           { deadline: Date.now() + ANSWER_MS },
         )

@@ -7,21 +7,30 @@ export const shortText = z
   .string()
   .min(1)
   .max(255)
-  .regex(/^\P{Cc}*$/u, 'must have no control characters')
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must have no control characters and no half of a surrogate pair')
 
-/** What a caller wants kept beside a row. It is kept as JSON, which in Postgres has no NUL. */
+/** As they stand in JSON text: a NUL and half of a surrogate pair, which no JSON in Postgres may hold. */
+const NOT_TEXT = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
+
+/** What a caller wants kept beside a row. */
 export const metadata = z
   .record(z.string().max(128), z.json())
   .refine((value) => JSON.stringify(value).length <= 16_384, 'must be at most 16 KiB of JSON')
-  .refine((value) => !JSON.stringify(value).includes('\\u0000'), 'must have no NUL characters')
+  .refine((value) => !NOT_TEXT.test(JSON.stringify(value)), 'must have no NUL and no half of a surrogate pair')
 
 export const paging = {
   skip: z.coerce.number().int().min(0).max(10_000_000).default(0),
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
 }
 
-/** An instant with its offset, as the database's own type. */
-export const instant = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
+/** An instant with its offset, as the database's own type, in the years that every database and calendar knows. */
+export const instant = z.iso
+  .datetime({ offset: true })
+  .refine((text) => {
+    const year = new Date(text).getUTCFullYear()
+    return year >= 1 && year <= 9_999
+  }, 'must lie in the years 1 to 9999')
+  .transform((text) => new Date(text))
 
 export const listOf = <T extends z.ZodType>(item: T) => z.strictObject({ data: z.array(item), count: z.int() })
 

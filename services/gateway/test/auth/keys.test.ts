@@ -167,6 +167,8 @@ describe('what a key may be given', () => {
     ['a name with a NUL', { key_name: 'a\0b' }, ['body', 'key_name']],
     ['a name with a line break', { key_name: 'a\nb' }, ['body', 'key_name']],
     ['a time that is none', { expires_at: 'tomorrow' }, ['body', 'expires_at']],
+    ['a time before all years', { expires_at: '0000-01-01T00:00:00Z' }, ['body', 'expires_at']],
+    ['a time after all years', { expires_at: '9999-12-31T23:59:59-01:00' }, ['body', 'expires_at']],
     ['a time without an offset', { expires_at: '2030-01-01T00:00:00' }, ['body', 'expires_at']],
     ['a boolean as text', { budget_exempt: 'true' }, ['body', 'budget_exempt']],
     ['a list as text', { allowed_models: 'openai:*' }, ['body', 'allowed_models']],

@@ -336,6 +336,8 @@ describe('P-02 A-21 what a request cost', () => {
     '?limit=x',
     '?skip=-1',
     '?start_date=yesterday',
+    '?start_date=0000-01-01T00:00:00Z',
+    '?end_date=9999-12-31T23:59:59-01:00',
     '?colour=red',
     '?limit=1&limit=2',
   ])('A-21 %s is a 422', async (query) => {

@@ -63,9 +63,20 @@ test.each([
   [{ user_id: '' }, 'an empty id'],
   [{ user_id: 'a\0' }, 'an id with a NUL'],
   [{ user_id: 'x'.repeat(256) }, 'an id of 256 characters'],
+  [{ user_id: 'x\ud800' }, 'an id with half a surrogate pair'],
+  [{ user_id: 'x', metadata: { a: ['b\0'] } }, 'metadata with a NUL'],
+  [{ user_id: 'x', metadata: { a: ['b\udfff'] } }, 'metadata with half a surrogate pair'],
+  [{ user_id: 'x', metadata: { '\ud800': 1 } }, 'metadata named by half a surrogate pair'],
+  [{ user_id: 'x', allowed_models: ['demo:\ud800'] }, 'a pattern with half a surrogate pair'],
   [{ user_id: 'x', blocked: 'yes' }, 'a block that is a text'],
   [{ user_id: 'x', organization: 'other' }, 'an organization'],
   [{ user_id: 'x', allowed_models: ['nope'] }, 'a pattern that is none'],
 ])('%j is refused: %s', async (body, _why) => {
   expect((await asMaster('POST', '/api/v1/users', body)).status).toBe(422)
+})
+
+test('metadata may speak of what it may not hold', async () => {
+  const metadata = { '\\u0000': '\\ud800 and \\\\u0000', key: '🔑' }
+  const made = await asMaster('POST', '/api/v1/users', { user_id: 'escapes', metadata })
+  expect(made).toMatchObject({ status: 200, body: { metadata } })
 })
