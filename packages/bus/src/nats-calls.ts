@@ -45,6 +45,8 @@ export function openCalls(wiring: Wiring): Calls {
 const SENDS = 2
 const REPEAT_AFTER_MS = 50
 const REPEAT_SPREAD_MS = 150
+/** For so long after a reconnection others may not be back yet: that nobody serves a subject says little. */
+const RETURN_MS = 2_000
 
 function direct({ link, names, timing }: Wiring, outgoing: Outgoing, exchange: Exchange): Way {
   const { rpc, deadline } = outgoing
@@ -61,6 +63,11 @@ function direct({ link, names, timing }: Wiring, outgoing: Outgoing, exchange: E
     sends += 1
     sentAt = now
   }
+  const postpone = (until: number) => {
+    waitsSince = Date.now()
+    sentAt = 0
+    notBefore = until
+  }
   return {
     tick(now) {
       if (sentAt !== 0) {
@@ -72,16 +79,19 @@ function direct({ link, names, timing }: Wiring, outgoing: Outgoing, exchange: E
       }
     },
     serverSays(message) {
-      if (nobodyListens(message)) exchange.fail({ fault: unserved(rpc.subject), again: 'always' })
+      if (!nobodyListens(message)) return
+      const now = Date.now()
+      if (link.generation > 1 && now - link.since < RETURN_MS) {
+        sends -= 1
+        postpone(now + REPEAT_AFTER_MS)
+      } else exchange.fail({ fault: unserved(rpc.subject), again: 'always' })
     },
     retries({ again }) {
       const now = Date.now()
       const repeatAt = now + REPEAT_AFTER_MS + Math.random() * REPEAT_SPREAD_MS
       if (again === 'never' || (again === 'idempotent' && !rpc.idempotent)) return false
       if (sends >= SENDS || repeatAt >= deadline) return false
-      waitsSince = now
-      sentAt = 0
-      notBefore = repeatAt
+      postpone(repeatAt)
       return true
     },
   }

@@ -1,5 +1,6 @@
 import { type Msg, nanos } from 'nats'
 import type { Link } from './nats-link.ts'
+import type { Place } from './nats-streams.ts'
 
 /** A message of a stream, handed to us until we say what became of it. */
 export interface Delivery {
@@ -18,9 +19,20 @@ export interface Delivery {
   term(): void
 }
 
-export function openDelivery(link: Link, { headers, data, reply = '' }: Msg): Delivery {
+export function openDelivery(link: Link, place: Place, { headers, data, reply = '' }: Msg): Delivery {
   const { count, sequence } = numbersOf(reply)
-  const say = (word: string) => void link.publish(reply, word)
+  const { generation } = link
+  const { made } = place
+
+  /** A stream that was made anew since, in a server that lost it, has other messages under the same numbers. */
+  const sayIfSame = async (word: string) => {
+    await place.ready()
+    if (place.made === made) link.publish(reply, word)
+  }
+  const say = (word: string): void => {
+    if (link.generation === generation) link.publish(reply, word)
+    else sayIfSame(word).catch(() => undefined) // the stream is not there, nor what was to be said of it
+  }
   return {
     headers,
     data,

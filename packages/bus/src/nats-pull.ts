@@ -47,7 +47,7 @@ export function openPull({ link, inbox, place, consumer, deliver, ended }: PullO
     if (!message.subject.startsWith(inbox)) {
       const all = owed === 1
       if (!all && owed > 0) owed -= 1
-      deliver(openDelivery(link, message))
+      deliver(openDelivery(link, place, message))
       if (all) end('done')
     } else if (message.subject === `${inbox}.${request}`) {
       const code = message.headers?.code

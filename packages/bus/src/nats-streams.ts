@@ -9,6 +9,7 @@ import {
   RetentionPolicy,
   StorageType,
   type StreamConfig,
+  type StreamInfo,
 } from 'nats'
 import { QUEUE_LENGTH, type Timing } from './limits.ts'
 import type { Names } from './names.ts'
@@ -30,7 +31,9 @@ export interface Streams {
 
 /** A stream, or a stream and a consumer of it, that is made when it is not there and changed when it differs. */
 export interface Place {
-  stream: string
+  readonly stream: string
+  /** When the stream was made; undefined before it was first looked after. */
+  readonly made: string | undefined
   /** Resolves once it is there; asked for as often as one likes, it is looked after once a connection. */
   ready(): Promise<void>
   /** It seems to have gone: `ready` looks again. */
@@ -59,8 +62,9 @@ export function openStreams({ link, names, timing, replicas }: StreamOptions): S
     const made = openPlace(link, stream, async () => {
       try {
         const manager = await link.connection.jetstreamManager({ checkAPI: false })
-        await ensureStream(manager, wanted)
+        const { created } = await ensureStream(manager, wanted)
         if (consumer) await manager.consumers.add(stream, consumer)
+        return created
       } catch (cause) {
         const why = cause instanceof Error ? cause.message : 'no reason given'
         throw new Error(`the stream ${stream} cannot be set up (NATS with JetStream is needed): ${why}`, { cause })
@@ -111,19 +115,25 @@ export function openStreams({ link, names, timing, replicas }: StreamOptions): S
   }
 }
 
-function openPlace(link: Link, stream: string, ensure: () => Promise<void>): Place {
+function openPlace(link: Link, stream: string, ensure: () => Promise<string>): Place {
   let ensured: Promise<void> | undefined
   let ensuredIn = 0
+  let made: string | undefined
   const doubt = () => {
     ensured = undefined
   }
   return {
     stream,
+    get made() {
+      return made
+    },
     ready() {
       if (ensuredIn !== link.generation) doubt()
       if (!ensured) {
         ensuredIn = link.generation
-        ensured = ensure()
+        ensured = ensure().then((created) => {
+          made = created
+        })
         ensured.catch(doubt)
       }
       return ensured
@@ -138,11 +148,11 @@ const NAME_IN_USE = 10058
 async function ensureStream(
   manager: JetStreamManager,
   wanted: Partial<StreamConfig> & { name: string },
-): Promise<void> {
+): Promise<StreamInfo> {
   try {
-    await manager.streams.add(wanted)
+    return await manager.streams.add(wanted)
   } catch (error) {
     if (!(error instanceof NatsError) || error.api_error?.err_code !== NAME_IN_USE) throw error
-    await manager.streams.update(wanted.name, wanted)
+    return manager.streams.update(wanted.name, wanted)
   }
 }

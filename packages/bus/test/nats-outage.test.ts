@@ -11,6 +11,18 @@ const contracts = { direct: echoBy('direct'), queue: echoBy('queue') }
 const once = { direct: echoBy('direct', false), queue: echoBy('queue', false) }
 const used = topic({ subject: 'tg.v1.test.used', event: z.object({ n: z.int() }) })
 
+async function queueLength(servers: string, prefix: string): Promise<number> {
+  const connection = await connect({ servers })
+  try {
+    const manager = await connection.jetstreamManager()
+    return (await manager.streams.info(`${prefix.toUpperCase()}_V1_TEST_QUEUE`)).state.messages
+  } catch {
+    return -1 // not made yet
+  } finally {
+    await connection.close()
+  }
+}
+
 async function openServer(): Promise<{ server: RestartableNats; join: Join; prefix: string }> {
   const server = await restartableNats()
   // after the buses, which are closed in the opposite order of their opening
@@ -117,6 +129,30 @@ describe('while NATS is restarted', () => {
     expect(await Promise.all(waiting)).toEqual(['0', '1', '2', '3', '4'])
     expect(started.sort()).toEqual(['0', '1', '2', '3', '4'])
   }, 30_000)
+
+  test('the end of a call from before says nothing about a call of the same number in the queue made anew', async () => {
+    const { server, join, prefix } = await openServer()
+    const client = await join('client')
+    const worker = await join('worker')
+    const open = gate()
+    await worker.serve(
+      contracts.queue,
+      async (input) => {
+        if (input.text === 'before') await open.promise
+        return echo(input)
+      },
+      { slots: 1 },
+    )
+    const before = outcome(client.call(contracts.queue, { text: 'before' }, within(20_000)))
+    await expect.poll(() => worker.status().serving[contracts.queue.subject]?.busy).toBe(1)
+    await server.kill()
+    await server.start()
+    await expect.poll(() => client.status().connected && worker.status().connected, { timeout: 5_000 }).toBe(true)
+    const after = ['one', 'two', 'three'].map((text) => outcome(client.call(contracts.queue, { text }, within(15_000))))
+    await expect.poll(() => queueLength(server.url, prefix), { timeout: 5_000 }).toBe(3)
+    open.resolve()
+    expect(await Promise.all([before, ...after])).toEqual(['before', 'one', 'two', 'three'])
+  }, 40_000)
 
   test('a call that waits for NATS longer than it pays gives up, and one that is cancelled ends at once', async () => {
     const { server, join } = await openServer()
