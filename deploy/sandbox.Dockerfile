@@ -4,7 +4,7 @@ WORKDIR /app
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml .npmrc ./
 COPY packages packages
 COPY services services
-RUN npx -y pnpm@10.34.9 install --prod --frozen-lockfile --ignore-scripts
+RUN npx -y pnpm@10.34.9 install --prod --frozen-lockfile --ignore-scripts --filter '!@tollgate/testing'
 
 FROM node:24-bookworm-slim
 RUN apt-get update \
