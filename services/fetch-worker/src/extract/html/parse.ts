@@ -8,6 +8,7 @@ const SCRIPT = known('script')
 const TITLE = known('title')
 const SVG = known('svg')
 const SELECT = known('select')
+const TEMPLATE = known('template')
 
 /** Their contents are no text of the page, and nothing asks about them. */
 const isDropped = tagSet('style template svg iframe object canvas applet map datalist noframes noembed textarea select')
@@ -21,7 +22,9 @@ const CHUNK_CHARACTERS = 64 * 1024
  * hold whatever the source: elements beyond the depth limit become siblings, and after the others, or `budgetMs` of
  * processor time, the rest of the source is left unread.
  */
-export function parseHtml(source: string, budgetMs: number): Tree {
+export function parseHtml(html: string, budgetMs: number): Tree {
+  // In HTML a CDATA section is a comment that ends at the next `>`; the tokenizer would look for `]]>`.
+  const source = html.replaceAll('<![CDATA[', '<!-CDATA[')
   const builder = treeBuilder(source)
   const { tree } = builder
   const tokenizer = new Tokenizer({ decodeEntities: true }, builder)
@@ -53,7 +56,7 @@ function treeBuilder(source: string): TokenizerCallbacks & { tree: Tree; finish(
   let jsonCharacters = 0
 
   let tag = TEXT
-  let attributes: { [name: string]: string; type?: string } | undefined
+  let attributes: { [name: string]: string; type?: string; shadowrootmode?: string } | undefined
   let attributeCount = 0
   let name = ''
   let value: string | undefined
@@ -79,7 +82,7 @@ function treeBuilder(source: string): TokenizerCallbacks & { tree: Tree; finish(
       raw = tag === TITLE ? 'title' : attributes?.type?.toLowerCase().includes('ld+json') ? 'json' : 'script'
       rawText = ''
       if (tag === SCRIPT) tree.scripts++
-    } else if (isDropped[tag]) {
+    } else if (isDropped[tag] && !(tag === TEMPLATE && attributes?.shadowrootmode !== undefined)) {
       flushText()
       if (isSelfClosing) return
       dropped = tag
