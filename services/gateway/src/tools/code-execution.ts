@@ -54,16 +54,21 @@ function shownFailure(input: JsonObject): ToolOutcome['shown'] {
 
 /** One session serves every run of the request (C-01). It is leased here, while a refusal can still be an HTTP status. */
 async function openSandbox({ bus }: ToolUse, first: CallContext): Promise<OpenTool> {
+  const release = ({ id, tenancy }: { id: string; tenancy: Tenancy }) =>
+    bus.call(sandboxClose, { tenancy, session: id }, { deadline: Date.now() + CLOSE_MS })
   let session: { id: string; tenancy: Tenancy } | undefined = await lease(first)
 
+  /** Not broken off when the client leaves: a session made for nobody would keep its place until it had idled away. */
   async function lease({ tenancy, signal, deadline }: CallContext) {
-    try {
-      const until = Math.min(deadline, Date.now() + OPEN_MS)
-      const opened = await bus.call(sandboxOpen, { tenancy }, { signal, deadline: until })
-      return { id: opened.session, tenancy }
-    } catch (thrown) {
-      throw signal.aborted ? thrown : refusal(Fault.from(thrown))
-    }
+    signal.throwIfAborted()
+    const until = Math.min(deadline, Date.now() + OPEN_MS)
+    const opened = await bus.call(sandboxOpen, { tenancy }, { deadline: until }).catch((thrown: unknown) => {
+      throw refusal(Fault.from(thrown))
+    })
+    const leased = { id: opened.session, tenancy }
+    if (!signal.aborted) return leased
+    await release(leased)
+    throw signal.reason
   }
 
   const execute = (id: string, code: string, { tenancy, signal, deadline }: CallContext) =>
@@ -92,9 +97,9 @@ async function openSandbox({ bus }: ToolUse, first: CallContext): Promise<OpenTo
     },
     async close() {
       if (session === undefined) return
-      const { id, tenancy } = session
+      const leased = session
       session = undefined
-      await bus.call(sandboxClose, { tenancy, session: id }, { deadline: Date.now() + CLOSE_MS })
+      await release(leased)
     },
   }
 }

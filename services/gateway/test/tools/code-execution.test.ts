@@ -11,9 +11,9 @@ const context = (): CallContext => ({ tenancy, signal: new AbortController().sig
 
 const capabilities: Capabilities = { search: null, fetch: false, sandbox: true, intercept: false, executor: 'auto' }
 
-function open(brokers: Brokers) {
+function open(brokers: Brokers, at = context()) {
   const use = { bus: brokers.bus, settings: defaultSettings, capabilities, webCalls: countWebCalls(defaultSettings) }
-  return codeExecution.open(noOptions, use, context())
+  return codeExecution.open(noOptions, use, at)
 }
 const run = async (brokers: Brokers, code: unknown = 'print(1)') =>
   (await open(brokers)).run({ code: code as string }, context())
@@ -37,6 +37,19 @@ describe('the session', () => {
       ['s1', 'print(a)'],
     ])
     expect(brokers.asked.closed).toEqual(['s1'])
+  })
+
+  test('C-01 is given back when the client leaves while it is made', async () => {
+    const brokers = await openBrokers()
+    const makes = brokers.open
+    const left = new AbortController()
+    brokers.open = async () => {
+      left.abort(new Fault('cancelled', 'the client left'))
+      return makes()
+    }
+    const tool = open(brokers, { ...context(), signal: left.signal })
+    await expect(tool).rejects.toMatchObject({ failure: 'cancelled' })
+    await expect.poll(() => brokers.asked.closed).toEqual(['s1'])
   })
 
   test.each(['upstream', 'timeout'] as const)(
