@@ -14,6 +14,22 @@ const provider = z.strictObject({
   models: z.array(z.string().min(1)).default([]),
 })
 
+const vendors: ReadonlySet<string> = new Set(['openai', 'anthropic'])
+
+/** An instance named for its vendor needs to say no more; any other says what it speaks and, where that is no vendor, where. */
+function checkProviders(providers: Record<string, z.infer<typeof provider>>, context: z.RefinementCtx): void {
+  for (const [name, { type, api_base: base }] of Object.entries(providers)) {
+    if (type === undefined && !vendors.has(name))
+      context.addIssue({
+        code: 'custom',
+        path: [name, 'type'],
+        message: 'is needed where the name is not openai or anthropic',
+      })
+    if (type?.endsWith('-compatible') && base === undefined)
+      context.addIssue({ code: 'custom', path: [name, 'api_base'], message: `is needed for type ${type}` })
+  }
+}
+
 /** A search instance (CFG-25, CFG-56). */
 const searchTool = z.strictObject({
   provider: z.string().min(1).optional(),
@@ -65,7 +81,10 @@ export const configSchema = z.strictObject({
     .min(1_024)
     .default(32 * 1024 * 1024),
   streaming_keepalive_interval_ms: z.int().nonnegative().default(15_000),
-  providers: z.record(z.string().regex(/^[a-z0-9][a-z0-9._-]*$/i, 'letters, digits, . _ and -'), provider).default({}),
+  providers: z
+    .record(z.string().regex(/^[a-z0-9][a-z0-9._-]*$/i, 'letters, digits, . _ and -'), provider)
+    .superRefine(checkProviders)
+    .default({}),
   demo_provider: z.boolean().default(true),
 
   // money

@@ -56,6 +56,8 @@ describe('what is wrong stops the start and says where', () => {
     ['databse: x', 'databse'],
     ['port: 70000', 'port'],
     ['port: "8000"', 'port'],
+    ['providers:\n  mine:\n    api_key: k', 'providers.mine.type: is needed'],
+    ['providers:\n  mine:\n    type: openai-compatible', 'providers.mine.api_base: is needed'],
     ['web_search_provider: google', 'web_search_provider'],
     ['search_tools:\n  a:\n    timeout: 0', 'search_tools.a.timeout'],
     ['providers:\n  "a b": {}', 'providers'],
