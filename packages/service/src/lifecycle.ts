@@ -52,8 +52,11 @@ export async function runUntilSignal(start: (life: Life) => Promise<void>, optio
   } catch (error) {
     // a start that gave up because it was told to stop has not failed
     if (!stopping.signal.aborted) {
-      log.error({ err: error }, `did not start: ${error instanceof Error ? error.message : 'unknown reason'}`)
+      const why = `did not start: ${error instanceof Error ? error.message : 'unknown reason'}`
+      log.error({ err: error }, why)
       await closeAll(parts, Date.now() + OVERTIME_MS, log)
+      // the last line is for whoever looks at a terminal or at why a container ended
+      console.error(why)
       process.exit(1)
     }
   }

@@ -42,8 +42,8 @@ await runUntilSignal(
       metricsText: async () => 'up 1\n',
     })
     life.keep('health', health)
-    log.info({ url: health.url }, 'health')
     for (const each of play.parts) life.keep(each.name, part(each))
+    log.info({ url: health.url }, 'health')
     if (play.failStart) throw new Error('the port is taken: set another one')
     await sleep(play.startMs, undefined, play.heedsStop ? { signal: life.stopping } : {})
   },
