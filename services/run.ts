@@ -4,13 +4,15 @@ import { openLog } from '@tollgate/telemetry'
 import { isServiceName, serviceNames } from './open.ts'
 import { start } from './start.ts'
 
-const usage = `usage: node services/run.ts <${['all', ...serviceNames, 'check-config'].join('|')}>`
+const usage = `usage: npm run service <${['all', ...serviceNames, 'check-config'].join('|')}>
+settings come from the file that OTARI_CONFIG names and from OTARI_<NAME>; config.example.yml shows every one`
 
 /** The one place that reads the environment. Everything else is handed what it needs. */
 async function main(): Promise<void> {
-  const { positionals } = parseArgs({ allowPositionals: true })
+  const { positionals, values } = parseArgs({ allowPositionals: true, strict: false })
   const [command = 'all', ...rest] = positionals
-  if (rest.length > 0) fail(usage)
+  if (values.help || values.h) return console.log(usage)
+  if (rest.length > 0 || Object.keys(values).length > 0) fail(usage)
   const loaded = read()
   if (command === 'check-config') {
     console.log(JSON.stringify(effectiveConfig(loaded), null, 2))
