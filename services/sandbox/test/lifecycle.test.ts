@@ -1,16 +1,22 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { probePython, startSandbox } from '../src/index.ts'
 import { defaultSandboxSettings } from '../src/settings.ts'
 import { clientOf, log, openBackend, printed, sessionClient } from './harness.ts'
 import { alive, descendantsOf } from './host.ts'
 
-const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('tollgate-sandbox-'))
+// a folder of this file's own, in which nobody else's sandboxes come and go
+const temporary = mkdtempSync(join(tmpdir(), 'lifecycle-'))
+chmodSync(temporary, 0o755)
+process.env.TMPDIR = temporary
+afterAll(() => rmSync(temporary, { recursive: true }))
+
+const folders = () => readdirSync(temporary).filter((name) => name.startsWith('tollgate-'))
 const kill = (pid: number) => process.kill(pid, 'SIGKILL')
 
 describe('when a part dies', () => {

@@ -22,6 +22,8 @@ class NsLevel:
     temporary = "/tmp"
     #: the kernel bounds the disk a session fills, by the size of its tmpfs
     bounds_disk = True
+    #: whoever could be signalled is of the session
+    guards_signals = False
 
     def __init__(self, config):
         self._limits = config["limits"]
@@ -74,8 +76,8 @@ class NsLevel:
         """Ends a session from outside: the kernel takes all its processes and mounts with its process 1."""
         os.kill(pid, signal.SIGKILL)
 
-    def forget(self, _slot):
-        return True
+    def forget(self, _sessions, _ended):
+        """Nothing can be left of a session whose process 1 has ended."""
 
     def enter(self, slot):
         """Run once by process 1 of a session; from here on it can do no more than the code it will run."""
@@ -109,8 +111,11 @@ class NsLevel:
             landlock.restrict(read=["/"], write=writable, devices=root.DEVICE_PATHS, network=True)
         seccomp.install(seccomp.build(inet=True, unix=True, own_root=True, own_user=True))
 
-    def enter_program(self):
+    def enter_program(self, _channel):
         """Run by each process that is about to run a user's code; it is confined already."""
+
+    def leave(self):
+        """The kernel removes files and mounts with the namespace."""
 
     def processes(self):
         own = os.getpid()

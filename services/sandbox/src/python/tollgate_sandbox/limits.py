@@ -9,7 +9,7 @@ def limit_program(limits):
     """For a process that runs a user's code, and all it starts. No limit is ever raised."""
     wanted = {
         "RLIMIT_AS": limits["memory_bytes"],
-        "RLIMIT_NPROC": limits["processes"],
+        "RLIMIT_NPROC": limits.get("process_quota", limits["processes"]),
         "RLIMIT_FSIZE": limits["file_bytes"],
         "RLIMIT_NOFILE": limits["open_files"],
         "RLIMIT_MEMLOCK": 64 * 1024,

@@ -21,12 +21,13 @@ def parents():
     return found
 
 
-def descendants(ancestor):
-    """Numbers and states of all that come from a process; orphans too, if it adopts them."""
+def descendants(ancestor, keep=()):
+    """Numbers and states of all that come from a process, orphans too if it adopts them; not through those kept."""
     known = parents()
     children = {}
     for pid, (parent, _state) in known.items():
-        children.setdefault(parent, []).append(pid)
+        if pid not in keep:
+            children.setdefault(parent, []).append(pid)
     found, queue = {}, [ancestor]
     while queue:
         for pid in children.get(queue.pop(), ()):
@@ -36,10 +37,25 @@ def descendants(ancestor):
     return found
 
 
+def comes_from(pid, ancestor):
+    """Whether a process descends from another, or is it."""
+    for _ in range(1 << 12):
+        if pid == ancestor:
+            return True
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rsplit(b")", 1)[1].split()[1])
+        except (OSError, ValueError, IndexError):
+            return False
+        if pid <= 1 and pid != ancestor:
+            return False
+    return False
+
+
 def end_descendants(ancestor, keep=()):
     """Stops them all first, so that none can start another, then ends them. True when none is left but zombies."""
     for _ in range(_ROUNDS):
-        alive = {pid: state for pid, state in descendants(ancestor).items() if pid not in keep and state not in b"ZX"}
+        alive = {pid: state for pid, state in descendants(ancestor, keep).items() if state not in b"ZX"}
         if not alive:
             return True
         running = [pid for pid, state in alive.items() if state not in b"Tt"]
@@ -83,3 +99,17 @@ def reap_strangers(own):
 def exit_code(status):
     """As Python's subprocess says it: a negative signal number, or the code."""
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def group(number):
+    """The members of a process group."""
+    members = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    if int(file.read().rsplit(b")", 1)[1].split()[2]) == number:
+                        members.append(int(name))
+            except (OSError, ValueError, IndexError):
+                continue
+    return members

@@ -4,9 +4,10 @@ import os
 import signal
 import socket
 
-from . import interpreter, kernel, limits
+from . import interpreter, kernel, limits, signals
 
 _CHUNK = 1 << 16
+_START_SECONDS = 5
 
 
 class Output:
@@ -45,24 +46,46 @@ def drain_all(fd, output):
     drain(fd, output, most=1 << 20)
 
 
-class Interpreter:
-    """The process with the session's variables, seen from the supervisor."""
+class Program:
+    """A process that runs a user's code, seen from the supervisor: what it writes, and whether it is still there."""
 
-    def __init__(self, level, limits_, workspace):
-        self.control, theirs = socket.socketpair()
+    def __init__(self, level, limits_, run):
+        """`run` is called in the new process, with the pipes to write to, and does not return."""
         self.stdout, stdout = os.pipe()
         self.stderr, stderr = os.pipe()
-        self.calls = 0
+        channel, theirs = socket.socketpair()
         self.pid = os.fork()
         if self.pid == 0:
-            _become(level, limits_, lambda: interpreter.run(theirs.detach(), stdout, stderr), workspace)
+            channel.close()
+            _become(level, limits_, theirs, lambda: run(stdout, stderr))
+        for fd in (stdout, stderr):
+            os.close(fd)
         theirs.close()
-        os.close(stdout)
-        os.close(stderr)
         for fd in (self.stdout, self.stderr):
             os.set_blocking(fd, False)
-        self.control.setblocking(False)
         self.exited = os.pidfd_open(self.pid)
+        with channel:
+            channel.settimeout(_START_SECONDS)
+            self.guard = signals.Guard(channel) if level.guards_signals else None
+
+    def close(self):
+        for fd in (self.stdout, self.stderr, self.exited):
+            os.close(fd)
+        if self.guard:
+            self.guard.close()
+
+
+class Interpreter:
+    """The process with the session's variables."""
+
+    def __init__(self, level, limits_):
+        self.control, theirs = socket.socketpair()
+        self.calls = 0
+        self.program = Program(
+            level, limits_, lambda stdout, stderr: interpreter.run(theirs.detach(), stdout, stderr)
+        )
+        theirs.close()
+        self.control.setblocking(False)
 
     def call(self, code):
         self.calls += 1
@@ -85,55 +108,40 @@ class Interpreter:
     def interrupt(self):
         """As Ctrl-C would: to the program and to what it started in the foreground."""
         try:
-            os.killpg(self.pid, signal.SIGINT)
+            os.killpg(self.program.pid, signal.SIGINT)
         except OSError:
             pass  # ended meanwhile
 
     def close(self):
         self.control.close()
-        for fd in (self.stdout, self.stderr, self.exited):
-            os.close(fd)
+        self.program.close()
 
 
-class Command:
-    """A shell command, from its start to its end."""
+def shell_command(level, limits_, shell, environment, text):
+    """A program that is a shell, given a command."""
 
-    def __init__(self, level, limits_, workspace, shell, environment, text):
-        self.stdout, stdout = os.pipe()
-        self.stderr, stderr = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
+    def run(stdout, stderr):
+        null = os.open("/dev/null", os.O_RDWR)
+        for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
+            os.dup2(source, target)
+        os.closerange(3, 4096)
+        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(shell, [os.path.basename(shell), "-c", text], environment)
 
-            def run():
-                null = os.open("/dev/null", os.O_RDWR)
-                for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
-                    os.dup2(source, target)
-                os.closerange(3, 4096)
-                for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
-                    signal.signal(number, signal.SIG_DFL)
-                os.execve(shell, [os.path.basename(shell), "-c", text], environment)
-
-            _become(level, limits_, run, workspace)
-        os.close(stdout)
-        os.close(stderr)
-        for fd in (self.stdout, self.stderr):
-            os.set_blocking(fd, False)
-        self.exited = os.pidfd_open(self.pid)
-
-    def close(self):
-        for fd in (self.stdout, self.stderr, self.exited):
-            os.close(fd)
+    return Program(level, limits_, run)
 
 
-def _become(level, limits_, run, workspace):
+def _become(level, limits_, channel, run):
     """In a fresh child: everything a user's code needs and nothing of ours. Does not return."""
     try:
         os.setsid()
-        os.chdir(workspace)
+        os.chdir(level.workspace)
         os.umask(0o022)
         kernel.show_memory()
         limits.limit_program(limits_)
-        level.enter_program()
+        level.enter_program(channel)
+        channel.close()
         run()
     except BaseException:  # nobody above could tell the user; the exit code says that it never began
         os._exit(126)

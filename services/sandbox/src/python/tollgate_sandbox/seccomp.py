@@ -113,25 +113,45 @@ _REFUSED_WITHOUT_ROOT = {
     "inotify_add_watch": (254, 27),
 }
 
-#: Landlock does not rule over modes, owners and times, so where sessions share a user with the server these do nothing
-#: when given a path. They answer 0: copying a file would fail otherwise, for the sake of its date.
+#: refused as well where sessions share a user with the server: a file or a process of that user could be reached
+_REFUSED_WITHOUT_USER = {
+    "truncate": (76, 45),
+    "pidfd_send_signal": (424, 424),
+}
+
+#: Landlock does not rule over modes, owners and times, so where sessions share a user with the server these do nothing.
+#: They answer 0: copying a file would fail otherwise, for the sake of its date.
 _WITHOUT_EFFECT = {
     "chmod": (90, None),
+    "fchmod": (91, 52),
     "fchmodat": (268, 53),
     "chown": (92, None),
+    "fchown": (93, 55),
     "lchown": (94, None),
     "fchownat": (260, 54),
     "utime": (132, None),
     "utimes": (235, None),
     "futimesat": (261, None),
+    "utimensat": (280, 88),
     "setxattr": (188, 5),
     "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
     "removexattr": (197, 14),
     "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+}
+
+#: asked of the supervisor where sessions share a user with the server: is the process that is signalled one of theirs?
+SIGNALS = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
 }
 
 _CLONE, _CLONE3, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (41, 198), (53, 199)
-_IOCTL, _PRLIMIT, _UTIMENSAT = (16, 29), (302, 261), (280, 88)
+_IOCTL, _FCNTL = (16, 29), (72, 25)
 _SETPRIORITY, _IOPRIO_SET = (141, 140), (251, 30)
 #: their first argument is a process; only 0, oneself, is let through
 _OF_A_PROCESS = ((302, 261), (203, 122), (144, 119), (142, 118), (314, 274))
@@ -139,10 +159,16 @@ _OF_A_PROCESS = ((302, 261), (203, 122), (144, 119), (142, 118), (314, 274))
 _NAMESPACE_FLAGS = 0x7E020000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _TCP, _UDP = 6, 17
+_SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+#: TCGETS, TIOCGWINSZ, TIOCGPGRP, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: harmless on any file. And the two by which the
+#: supervisor reads and answers questions of a filter, for which a program has no descriptor
+_PLAIN_IOCTLS = (0x5401, 0x5413, 0x540F, 0x541B, 0x5421, 0x5450, 0x5451, 0xC0502100, 0xC0182101)
+#: F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY: signals to others, holds on files of the same user
+_FAR_FCNTLS = (8, 10, 15, 1024, 1026)
 
 _LOAD, _EQUAL, _ANY_BIT, _GREATER, _AND, _RETURN = 0x20, 0x15, 0x45, 0x25, 0x54, 0x06
-_ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x50000
+_ALLOW, _KILL_PROCESS, _ERRNO, _NOTIFY = 0x7FFF0000, 0x80000000, 0x50000, 0x7FC00000
 _NUMBER, _ARCHITECTURE = 0, 4
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
@@ -185,30 +211,17 @@ def build(inet, unix, own_root, own_user):
     refused = dict(_REFUSED)
     if not own_root:
         refused.update(_REFUSED_WITHOUT_ROOT)
-    for numbers in refused.values():
-        refuse(numbers, errno.EPERM)
     if not own_user:
+        refused.update(_REFUSED_WITHOUT_USER)
         for numbers in _WITHOUT_EFFECT.values():
             refuse(numbers, 0)
-        # times of an open file, which has no path, may be set
-        on(
-            _UTIMENSAT,
-            _op(_LOAD, _argument(1)),
-            _op(_EQUAL, 0, 0, 2),
-            _op(_LOAD, _argument(1, high=True)),
-            _op(_EQUAL, 0, 1, 0),
-            _refuse(0),
-        )
-
+        on(_IOCTL, *_one_of(_PLAIN_IOCTLS), _refuse(errno.ENOTTY))
+        on(_FCNTL, *_none_of(_FAR_FCNTLS), _refuse(errno.EPERM))
+    for numbers in refused.values():
+        refuse(numbers, errno.EPERM)
     refuse(_CLONE3, errno.ENOSYS)  # its flags lie in memory, where a filter cannot look; libc then uses clone
     on(_CLONE, _op(_LOAD, _argument(0)), _op(_ANY_BIT, _NAMESPACE_FLAGS, 0, 1), _refuse(errno.EPERM))
-    on(
-        _IOCTL,
-        _op(_LOAD, _argument(1)),
-        _op(_EQUAL, _TIOCSTI, 1, 0),
-        _op(_EQUAL, _TIOCLINUX, 0, 1),
-        _refuse(errno.EPERM),
-    )
+    on(_IOCTL, *_none_of((_TIOCSTI, _TIOCLINUX)), _refuse(errno.EPERM))
     for numbers in _OF_A_PROCESS:
         on(numbers, _op(_LOAD, _argument(0)), _op(_EQUAL, 0, 1, 0), _refuse(errno.EPERM))
     for numbers, process in ((_SETPRIORITY, 0), (_IOPRIO_SET, 1)):
@@ -220,10 +233,40 @@ def build(inet, unix, own_root, own_user):
             _op(_EQUAL, 0, 1, 0),
             _refuse(errno.EPERM),
         )
-    on(_SOCKETPAIR, _op(_LOAD, _argument(0)), _op(_EQUAL, _AF_UNIX, 1, 0), _refuse(errno.EAFNOSUPPORT))
+    on(
+        _SOCKETPAIR,
+        _op(_LOAD, _argument(0)),
+        _op(_EQUAL, _AF_UNIX, 0, 4),
+        _op(_LOAD, _argument(1)),
+        _op(_AND, 0xF),
+        _op(_EQUAL, _SOCK_STREAM, 2, 0),  # a datagram pair could be sent from to any address
+        _op(_EQUAL, _SOCK_SEQPACKET, 1, 0),
+        _refuse(errno.EAFNOSUPPORT),
+    )
     on(_SOCKET, *_socket_rules(inet, unix))
     program.append(_op(_RETURN, _ALLOW))
     return program
+
+
+def _one_of(values):
+    """Tests the second argument; falls through to what stands next when it is none of these, and passes it else."""
+    count = len(values)
+    return [
+        _op(_LOAD, _argument(1)),
+        *(_op(_EQUAL, value, count - index, 0) for index, value in enumerate(values)),
+    ]
+
+
+def _none_of(values):
+    """Falls through when the second argument is one of these, and passes what stands next else."""
+    count = len(values)
+    return [
+        _op(_LOAD, _argument(1)),
+        *(
+            _op(_EQUAL, value, count - index - 1, 0 if index < count - 1 else 1)
+            for index, value in enumerate(values)
+        ),
+    ]
 
 
 def _socket_rules(inet, unix):
@@ -254,9 +297,39 @@ def _socket_rules(inet, unix):
     return rules + [_refuse(errno.EAFNOSUPPORT)]
 
 
+def build_signal_questions():
+    """A second filter: whom a signal may go to is not for a filter to know. Those to one's own group need no question."""
+    column = 0 if MACHINE == "x86_64" else 1
+    kill = SIGNALS["kill"][column]
+    program = [
+        _op(_LOAD, _NUMBER),
+        _op(_EQUAL, kill, 0, 4),
+        _op(_LOAD, _argument(0)),
+        _op(_EQUAL, 0, 0, 1),
+        _op(_RETURN, _ALLOW),
+        _op(_RETURN, _NOTIFY),
+    ]
+    for name, numbers in SIGNALS.items():
+        if name != "kill":
+            program += [_op(_EQUAL, numbers[column], 0, 1), _op(_RETURN, _NOTIFY)]
+    return program + [_op(_RETURN, _ALLOW)]
+
+
+_SET_MODE_FILTER, _NEW_LISTENER = 1, 8
+
+
 def install(program):
     """Needs no_new_privs; holds for the process and all that it starts."""
+    _set_filter(program, 0)
+
+
+def install_with_listener(program):
+    """Like `install`; returns a descriptor by which another process answers what the filter does not decide."""
+    return _set_filter(program, _NEW_LISTENER)
+
+
+def _set_filter(program, flags):
     code = b"".join(program)
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("=HxxxxxxQ", len(program), ctypes.addressof(buffer))
-    syscall("seccomp", ctypes.c_long(1), ctypes.c_long(0), ctypes.c_char_p(header))
+    return syscall("seccomp", ctypes.c_long(_SET_MODE_FILTER), ctypes.c_long(flags), ctypes.c_char_p(header))

@@ -29,6 +29,7 @@ class _Run:
         self.timeout = timeout
         self.stdout = program.Output(output_bytes)
         self.stderr = program.Output(output_bytes)
+        #: the shell, if that is what runs
         self.command = None
         #: pipes that every writer has closed
         self.silent = set()
@@ -73,14 +74,18 @@ class Supervisor:
             pass
         finally:
             self._level.end_processes()
+            self._level.leave()
 
     def _turn(self):
         """Waits for something to happen, and does what there is to do about it."""
         poller = select.poll()
         waiting = {self._channel.fileno(): self._take_messages}
         run = self._run
+        for guarded in (self._interpreter.program, run and run.command):
+            if guarded and guarded.guard:
+                waiting[guarded.guard.listener] = guarded.guard.answer
         if run is not None:
-            source = run.command or self._interpreter
+            source = self._source(run)
             for fd, output in ((source.stdout, run.stdout), (source.stderr, run.stderr)):
                 if fd not in run.silent:
                     waiting[fd] = functools.partial(self._collect, fd, output)
@@ -95,6 +100,10 @@ class Supervisor:
             if self._run is run or fd == self._channel.fileno():
                 waiting[fd]()
         self._tend()
+
+    def _source(self, run):
+        """The process whose end is the end of the call."""
+        return run.command or self._interpreter.program
 
     def _patience(self):
         """Milliseconds until time itself is an event."""
@@ -114,12 +123,12 @@ class Supervisor:
             if exceeded:
                 self._end_everything(exceeded)
             elif self._run is None:
-                self._quiet = self._watch.quiet(self._interpreter.pid)
+                self._quiet = self._watch.quiet(self._interpreter.program.pid)
         processes.reap_strangers(self._own())
 
     def _own(self):
         command = self._run.command if self._run else None
-        return {source.pid for source in (self._interpreter, command) if source}
+        return {source.pid for source in (self._interpreter.program, command) if source}
 
     # ---- calls ----
 
@@ -141,12 +150,10 @@ class Supervisor:
         run = _Run(header["id"], header["op"], header["timeout"], self._limits["output_bytes"])
         if header["op"] == "shell":
             text = body.decode("utf-8", "replace")
-            run.command = program.Command(
-                self._level, self._limits, self._level.workspace, self._shell, self._environment, text
-            )
+            run.command = program.shell_command(self._level, self._limits, self._shell, self._environment, text)
             self._run = run
             return
-        for fd in (self._interpreter.stdout, self._interpreter.stderr):
+        for fd in (self._interpreter.program.stdout, self._interpreter.program.stderr):
             program.drain_all(fd, program.Output(0))  # what threads of earlier calls said since then
         self._run = run
         try:
@@ -162,14 +169,14 @@ class Supervisor:
         try:
             code = self._interpreter.result()
         except (OSError, ValueError):
-            processes.kill(self._interpreter.pid)  # the program closed our channel or wrote to it
+            processes.kill(self._interpreter.program.pid)  # the program closed our channel or wrote to it
         else:
             self._finish(code)
 
     def _ended(self):
         """The command, or the interpreter itself, is no more."""
         run = self._run
-        source = run.command or self._interpreter
+        source = self._source(run)
         _pid, status = os.waitpid(source.pid, 0)
         code = processes.exit_code(status)
         if run.command is not None:
@@ -183,7 +190,7 @@ class Supervisor:
         run, now = self._run, time.monotonic()
         run.ending = run.ending or "time"
         if run.command is not None:
-            self._end_everything(run.ending, keep=(self._interpreter.pid,))
+            self._end_everything(run.ending, keep=(self._interpreter.program.pid,))
         elif run.interrupts_until == 0.0 or now < run.interrupts_until:
             run.interrupts_until = run.interrupts_until or now + self._grace
             self._interpreter.interrupt()
@@ -201,7 +208,7 @@ class Supervisor:
         if run is not None and run.command is not None:
             os.waitpid(run.command.pid, 0)
         if not keep:
-            os.waitpid(self._interpreter.pid, 0)
+            os.waitpid(self._interpreter.program.pid, 0)
             self._restart_interpreter(run)
         if run is None:
             self._quiet = True
@@ -212,20 +219,20 @@ class Supervisor:
     def _restart_interpreter(self, run):
         """What the old one wrote is still in its pipes."""
         if run is not None and run.command is None:
-            program.drain_all(self._interpreter.stdout, run.stdout)
-            program.drain_all(self._interpreter.stderr, run.stderr)
+            program.drain_all(self._interpreter.program.stdout, run.stdout)
+            program.drain_all(self._interpreter.program.stderr, run.stderr)
         self._level.end_processes()
         self._interpreter.close()
         self._interpreter = None
         self._start_interpreter()
 
     def _start_interpreter(self):
-        self._interpreter = program.Interpreter(self._level, self._limits, self._level.workspace)
+        self._interpreter = program.Interpreter(self._level, self._limits)
 
     def _finish(self, code, lost=None):
         """`lost`: why the variables are gone, if they are."""
         run, self._run = self._run, None
-        source = run.command or self._interpreter
+        source = self._source(run)
         if run.command is not None or lost is None:
             program.drain_all(source.stdout, run.stdout)
             program.drain_all(source.stderr, run.stderr)
@@ -234,7 +241,7 @@ class Supervisor:
         now = self._files.snapshot()
         made = sorted(path for path, written in now.items() if self._seen.get(path) != written)
         self._seen = now
-        self._quiet = self._watch.quiet(self._interpreter.pid)
+        self._quiet = self._watch.quiet(self._interpreter.program.pid)
         if run.ending in ("time", "cancelled"):
             code = _TIMED_OUT  # whatever the program made of being interrupted
         header = {

@@ -10,10 +10,12 @@ import socket
 import sys
 import traceback
 
-from . import framing, level_ns, processes
+from . import framing, processes
+from .level_ns import NsLevel
+from .level_shared import SharedLevel
 from .supervisor import Supervisor
 
-LEVELS = {"ns": level_ns.NsLevel}
+LEVELS = {"ns": NsLevel, "landlock-uid": SharedLevel, "landlock": SharedLevel, "process": SharedLevel}
 
 
 def run(control):
@@ -70,6 +72,7 @@ class Zygote:
                             self._obey(header)
         except framing.Closed:
             self._end_all()
+            shutil.rmtree(self._config["folder"], ignore_errors=True)
             os._exit(0)
 
     def _obey(self, header):
@@ -126,11 +129,14 @@ class Zygote:
                 pass
         except BlockingIOError:
             pass
-        for pid in processes.reap():
-            session = self._sessions.get(pid)
+        ended = processes.reap()
+        sessions = [pid for pid in ended if pid in self._sessions]
+        alive = self._sessions.keys() - ended
+        if sessions:
             # a slot is free again once nothing of its session is left
-            if session is not None and self._level.forget(session[1]):
-                del self._sessions[pid]
+            self._level.forget(alive, ended)
+        for pid in sessions:
+            del self._sessions[pid]
 
     def _end_all(self):
         for pid, (_number, slot) in self._sessions.items():

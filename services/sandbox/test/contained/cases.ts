@@ -1,0 +1,57 @@
+import { createInterface } from 'node:readline'
+import { z } from 'zod'
+import { zygoteConfig } from '../../src/drivers/environment.ts'
+import { selfTest } from '../../src/drivers/self-test.ts'
+import { startZygote } from '../../src/drivers/zygote.ts'
+import { probePython } from '../../src/python.ts'
+import { defaultSandboxSettings, isolationLevels } from '../../src/settings.ts'
+import { log } from '../harness.ts'
+
+// Runs programs in a session of the level that is asked for, with a neighbour beside it, and prints what came of each as
+// a line of JSON: for levels that cannot be chosen on a machine that gives a better one.
+
+const request = z.object({
+  level: z.enum(isolationLevels),
+  landlockAtMost: z.int().optional(),
+  memoryMiB: z.int().default(1_536),
+  workspaceMiB: z.int().default(512),
+})
+const { level, landlockAtMost, memoryMiB, workspaceMiB } = request.parse(JSON.parse(process.argv[2] ?? ''))
+const say = (value: object) => console.log(JSON.stringify(value))
+const MIB = 1024 * 1024
+
+const python = await probePython({ python: '/usr/bin/python3' })
+if (!python.ok) throw new Error(python.reason)
+const limits = { ...defaultSandboxSettings.limits, memoryBytes: memoryMiB * MIB, workspaceBytes: workspaceMiB * MIB }
+const config = zygoteConfig(level, python.path, { ...defaultSandboxSettings, limits })
+const zygote = await startZygote(python.path, { ...config, landlock_at_most: landlockAtMost ?? 99 }, log).catch(
+  (error: Error) => {
+    say({ refused: error.message })
+    process.exit(0)
+  },
+)
+say({ ready: zygote.description, selfTest: (await selfTest(zygote, level)) ?? null, pid: process.pid })
+
+const never = new AbortController().signal
+const neighbour = await zygote.create()
+let session = await zygote.create()
+const call = z.object({ kind: z.enum(['python', 'shell', 'fresh', 'neighbour']), text: z.string(), seconds: z.int() })
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { kind, text, seconds } = call.parse(JSON.parse(line))
+  if (kind === 'fresh') {
+    session.end()
+    session = await zygote.create()
+    say({})
+    continue
+  }
+  const of = kind === 'neighbour' ? neighbour : session
+  const began = performance.now()
+  const done = await of
+    .run({ kind: kind === 'shell' ? 'shell' : 'python', text, timeoutSeconds: seconds }, never)
+    .catch((error: Error) => ({ lost: error.name }))
+  const ms = performance.now() - began
+  if (!('stdout' in done)) say({ lost: done.lost, ms })
+  else say({ ...done, stdout: done.stdout.bytes.toString(), stderr: done.stderr.bytes.toString(), ms })
+}
+await zygote.close()
