@@ -58,17 +58,23 @@ async function openSandbox({ bus }: ToolUse, first: CallContext): Promise<OpenTo
     bus.call(sandboxClose, { tenancy, session: id }, { deadline: Date.now() + CLOSE_MS })
   let session: { id: string; tenancy: Tenancy } | undefined = await lease(first)
 
-  /** Not broken off when the client leaves: a session made for nobody would keep its place until it had idled away. */
-  async function lease({ tenancy, signal, deadline }: CallContext) {
+  /**
+   * Waited for until the request ends, but never broken off: a session made for nobody would keep its place until it had
+   * idled away, so one that comes too late is given back.
+   */
+  async function lease({ tenancy, signal }: CallContext): Promise<{ id: string; tenancy: Tenancy }> {
     signal.throwIfAborted()
-    const until = Math.min(deadline, Date.now() + OPEN_MS)
-    const opened = await bus.call(sandboxOpen, { tenancy }, { deadline: until }).catch((thrown: unknown) => {
-      throw refusal(Fault.from(thrown))
+    return new Promise((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      bus.call(sandboxOpen, { tenancy }, { deadline: Date.now() + OPEN_MS }).then(
+        ({ session: id }) => {
+          if (!signal.aborted) return resolve({ id, tenancy })
+          // its backend reclaims what cannot be given back
+          void release({ id, tenancy }).catch(() => {})
+        },
+        (thrown: unknown) => reject(refusal(Fault.from(thrown))),
+      )
     })
-    const leased = { id: opened.session, tenancy }
-    if (!signal.aborted) return leased
-    await release(leased)
-    throw signal.reason
   }
 
   const execute = (id: string, code: string, { tenancy, signal, deadline }: CallContext) =>

@@ -43,12 +43,18 @@ describe('the session', () => {
     const brokers = await openBrokers()
     const makes = brokers.open
     const left = new AbortController()
+    let finish = () => {}
+    const made = new Promise<void>((resolve) => {
+      finish = resolve
+    })
     brokers.open = async () => {
       left.abort(new Fault('cancelled', 'the client left'))
+      await made
       return makes()
     }
     const tool = open(brokers, { ...context(), signal: left.signal })
     await expect(tool).rejects.toMatchObject({ failure: 'cancelled' })
+    finish()
     await expect.poll(() => brokers.asked.closed).toEqual(['s1'])
   })
 
