@@ -6,7 +6,7 @@ import { takeJson } from './body.ts'
 import { type Drain, openDrain } from './drain.ts'
 import { answerErrors } from './errors.ts'
 import { newId } from './ids.ts'
-import { notAPath, refuseBytes } from './not-http.ts'
+import { notAPath, refuseBytes, refuseExpectation } from './not-http.ts'
 import { observeRequests } from './observe.ts'
 import './request.ts'
 import { describeRoutes, serveDocumentation } from './routes/documentation.ts'
@@ -52,6 +52,7 @@ export async function buildApp(needs: AppNeeds): Promise<App> {
     frameworkErrors: (_error, _request, reply) => notAPath(reply.raw),
     clientErrorHandler: refuseBytes,
   })
+  app.server.on('checkExpectation', refuseExpectation)
   app.setValidatorCompiler(validateWithZod)
   app.setSerializerCompiler(serializeWithZod)
   takeJson(app)

@@ -1,4 +1,4 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** What comes before there is a request to speak of gets the same kind of body as everything else. */
@@ -20,6 +20,13 @@ export function refuseBytes(error: NodeJS.ErrnoException, socket: Socket): void 
   ].join('\r\n')
   if (socket.writable) socket.write(`${head}\r\n\r\n${text}`)
   socket.destroySoon()
+}
+
+/** An `Expect` other than for a 100, which is all there is to expect of a server. */
+export function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  response
+    .writeHead(417, { 'content-type': 'application/json; charset=utf-8', connection: 'close' })
+    .end(body('Expectation Failed'))
 }
 
 /** A path that cannot be decoded, or with a part too long for any route. */

@@ -256,10 +256,16 @@ describe('requests that are no HTTP', () => {
       400,
     ],
     ['a length below zero', `POST /health HTTP/1.1\r\n${head}Content-Length: -1\r\n\r\n`, 400],
+    [
+      'an expectation nobody knows',
+      `POST /health HTTP/1.1\r\n${head}Expect: wonders\r\nContent-Length: 0\r\n\r\n`,
+      417,
+    ],
     ['headers of 20 kB', `GET /health HTTP/1.1\r\n${head}a: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
   ])('%s', async (_, text, status) => {
     const answer = await raw(text.replace('KEY', rig.firstKey))
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    if (status !== 400) expect(answer).toContain('{"detail":"')
     expect(answer).not.toContain(rig.firstKey)
   })
 
