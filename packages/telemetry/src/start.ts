@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { createRequire } from 'node:module'
 import { context, type DiagLogger, DiagLogLevel, diag, metrics, propagation, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
@@ -6,12 +7,7 @@ import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporte
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
-import {
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  TraceIdRatioBasedSampler,
-  TracerProvider,
-} from '@opentelemetry/sdk-trace'
+import { BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace'
 import type { Log } from './log.ts'
 import { bindMeter } from './metrics.ts'
 import { watchProcess } from './process.ts'
@@ -58,24 +54,33 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
 }
 
 function startTracing(endpoint: string, resource: Resource, { otlpHeaders, sampleRatio = 1 }: TelemetryOptions) {
+  // it brings exporters of every kind: only a process that traces loads it
+  const { NodeSDK } = createRequire(import.meta.url)(
+    '@opentelemetry/sdk-node',
+  ) as typeof import('@opentelemetry/sdk-node')
   const exporter = new OTLPTraceExporter({
     url: tracesUrl(endpoint),
     timeoutMillis: EXPORT_MS,
     ...(otlpHeaders ? { headers: otlpHeaders } : {}),
   })
-  const provider = new TracerProvider({
+  const sdk = new NodeSDK({
     resource,
+    autoDetectResources: false,
+    instrumentations: [],
+    contextManager: new AsyncLocalStorageContextManager(),
+    textMapPropagator: new W3CTraceContextPropagator(),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
     spanProcessors: [new BatchSpanProcessor({ exporter, exportTimeoutMillis: EXPORT_MS })],
     spanLimits: { attributeCountLimit: 64, attributeValueLengthLimit: 1_024, eventCountLimit: 64 },
+    // metrics are read by Prometheus and logs go to stdout: nothing of either is exported from here
+    metricReaders: [],
+    logRecordProcessors: [],
   })
-  trace.setGlobalTracerProvider(provider)
-  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
-  propagation.setGlobalPropagator(new W3CTraceContextPropagator())
+  sdk.start()
   return {
     async shutdown() {
       // spans that cannot be delivered are no reason to fail a process that is ending
-      await provider.shutdown().catch((error: unknown) => diag.warn(String(error)))
+      await sdk.shutdown().catch((error: unknown) => diag.warn(String(error)))
       trace.disable()
       context.disable()
       propagation.disable()
