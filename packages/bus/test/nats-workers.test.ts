@@ -3,7 +3,7 @@ import { freshPrefix } from '@tollgate/testing'
 import { connect } from 'nats'
 import { describe, expect, inject, test } from 'vitest'
 import { echo, echoBy, gate, openSystem, untilStopped, within } from './open-buses.ts'
-import { startWorker, type WorkerProcess } from './worker-processes.ts'
+import { startWorker } from './worker-processes.ts'
 
 const timing = { beatMs: 200, silenceMs: 1_500, ackWaitMs: 1_500, patienceMs: 2_000 }
 
@@ -66,10 +66,9 @@ describe('a queued call', () => {
     const prefix = freshPrefix()
     const join = openSystem('nats', { prefix, timing })
     const client = await join('client')
-    const victims: WorkerProcess[] = []
-    for (let count = 0; count < 3; count++) {
-      victims.push(await startWorker({ prefix, timing, delivery: 'queue', takesMs: 60_000 }))
-    }
+    const victims = await Promise.all(
+      [1, 2, 3].map(() => startWorker({ prefix, timing, delivery: 'queue', takesMs: 60_000 })),
+    )
     const calling = client.call(contract, { text: 'poison' }, within(60_000)).catch((error) => error)
     for (const attempt of [1, 2, 3]) {
       const holder = () => victims.find((victim) => victim.started().includes(`poison ${attempt}`))
@@ -81,7 +80,7 @@ describe('a queued call', () => {
     expect(Date.now() - killed).toBeLessThan(5_000)
     expect(victims.flatMap((victim) => victim.started()).sort()).toEqual(['poison 1', 'poison 2', 'poison 3'])
     expect(await queueLength(prefix)).toBe(0)
-  }, 60_000)
+  }, 90_000)
 
   test('that may not run twice is not given to another worker', async () => {
     const prefix = freshPrefix()

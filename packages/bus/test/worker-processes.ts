@@ -45,7 +45,7 @@ export async function startWorker(settings: WorkerSettings): Promise<WorkerProce
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     said += text
   })
-  await expect.poll(() => said, { timeout: 30_000 }).toContain('ready\n')
+  await expect.poll(() => said, { timeout: 45_000 }).toContain('ready\n')
   return {
     started: () => [...said.matchAll(/^started (.*)$/gm)].map(([, call]) => call ?? ''),
     signal: (signal) => void child.kill(signal),
