@@ -97,6 +97,7 @@ export function openHost(options: HostOptions): Host {
   start()
   return {
     read(job, ms, signal) {
+      if (closed) return Promise.resolve({ status: 'failed', failure: 'crash' })
       start()
       const id = next++
       return new Promise<Extracted>((resolve, reject) => {
