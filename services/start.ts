@@ -6,6 +6,7 @@ import { openDb } from '@tollgate/db'
 import { type Life, runUntilSignal, startHealth } from '@tollgate/service'
 import { startTelemetry } from '@tollgate/telemetry'
 import { keyLines, setStarterPrices, welcome } from './first-start.ts'
+import { natsAccess } from './nats-access.ts'
 import { busPart, open, openSandbox, type ServiceName, type Setup, type Shared } from './open.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -32,7 +33,7 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
   if (config.nats_url === undefined)
     throw new Error(`${name} meets the other services on NATS: set nats_url (OTARI_NATS_URL), or run \`all\``)
   const bus = await natsBus({
-    servers: config.nats_url,
+    ...natsAccess(config.nats_url),
     name,
     log,
     prefix: config.nats_prefix,
