@@ -1,7 +1,9 @@
 import type { Handler } from '@tollgate/bus'
 import { Fault, type sandboxClose, type sandboxExec, type sandboxOpen } from '@tollgate/contracts'
+import type { FileStore } from '@tollgate/files'
 import type { Log } from '@tollgate/telemetry'
-import { clipStream, MAX_FILES } from './limits.ts'
+import { clipStream } from './limits.ts'
+import { producedNames, storeProduced, takeSnapshot } from './produced.ts'
 import type { Provider, Refusal } from './provider.ts'
 import type { SandboxBrokerSettings } from './settings.ts'
 import { traced } from './traced.ts'
@@ -11,9 +13,15 @@ const UNREACHABLE =
   "code_execution sandbox unreachable. Check the sandbox URL in the dashboard's Tools settings, or OTARI_SANDBOX_URL, and that the container is running."
 const AT_CAPACITY = 'code_execution sandbox temporarily unavailable. Retry later.'
 
+/** CFG-34 */
+const OUTPUT_FILES = 20
+const OUTPUT_BYTES = 100 * 1024 * 1024
+
 interface SessionNeeds {
   provider: Provider
   settings: SandboxBrokerSettings
+  /** Without it produced files are named and stay in the sandbox. */
+  files: FileStore | undefined
   log: Log
 }
 
@@ -43,25 +51,31 @@ function unopened(refusal: Refusal): Fault {
 
 /** Runs one piece of code. A program that fails is an answer like any other (CP-13); only its sandbox can fail. */
 export const execInSession =
-  ({ provider, settings, log }: SessionNeeds): Handler<typeof sandboxExec> =>
+  ({ provider, settings, files, log }: SessionNeeds): Handler<typeof sandboxExec> =>
   async ({ tenancy, session, code, timeoutSeconds }, { signal, deadline, emit }) => {
     emit({ type: 'running' })
-    const granted = Math.min(timeoutSeconds, settings.execTimeoutSeconds)
-    const result = await traced('exec', provider.name, () =>
-      provider.exec(session, { code, timeoutSeconds: granted }, { signal, deadline }),
-    )
+    const limits = { signal, deadline }
+    const call = { code, timeoutSeconds: Math.min(timeoutSeconds, settings.execTimeoutSeconds) }
+    const before = files && (await takeSnapshot(provider, session, limits))
+    const result = await traced('exec', provider.name, () => provider.exec(session, call, limits))
     const about = { request: tenancy.request, session }
     if (result.status === 'failed') {
       log.warn({ ...about, reason: result.reason }, 'code was not run')
       return { status: 'failed', reason: result.reason }
     }
-    log.info({ ...about, returnCode: result.returnCode, files: result.files.length }, 'code run')
+    const after = before && (await takeSnapshot(provider, session, limits))
+    const names = producedNames(result.files, before, after)
+    const bounds = { files: settings.outputMaxFiles ?? OUTPUT_FILES, bytes: settings.outputMaxBytes ?? OUTPUT_BYTES }
+    const produced = files
+      ? await storeProduced({ provider, store: files, bounds }, session, names, limits)
+      : names.map((name) => ({ name }))
+    log.info({ ...about, returnCode: result.returnCode, files: produced.length }, 'code run')
     return {
       status: 'ok',
       stdout: clipStream(result.stdout),
       stderr: clipStream(result.stderr),
       returnCode: result.returnCode,
-      files: result.files.slice(0, MAX_FILES).map((name) => ({ name })),
+      files: produced,
     }
   }
 

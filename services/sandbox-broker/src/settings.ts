@@ -12,4 +12,7 @@ export interface SandboxBrokerSettings {
   sessionImage?: string
   /** Most seconds granted to one call. */
   execTimeoutSeconds: number
+  /** CFG-34: stored of the files that one call made, where there is a store; 20 and 100 MiB when absent. */
+  outputMaxFiles?: number
+  outputMaxBytes?: number
 }

@@ -4,7 +4,7 @@ import { histogram } from '@tollgate/telemetry'
 const tracer = trace.getTracer('@tollgate/sandbox-broker')
 
 const callSeconds = histogram('sandbox_call_seconds', 'Calls to the sandbox provider', {
-  operation: ['create', 'exec', 'destroy', 'put', 'get'],
+  operation: ['create', 'exec', 'destroy', 'put', 'get', 'list'],
   outcome: ['ok', 'unreachable', 'lost', 'timeout', 'busy', 'refused', 'cancelled'],
 })
 

@@ -14,8 +14,13 @@ const log = openLog({ service: 'test', level: 'silent' })
 const tenancy = { organization: 'o', workspace: 'w', user: 'u', key: 'k', request: 'r', attempt: 0 }
 const soon = () => ({ deadline: Date.now() + 30_000 })
 
-async function start(options: FakeSandboxOptions & { settings?: Partial<SandboxBrokerSettings> } = {}) {
-  const { settings, ...fake } = options
+interface StartOptions extends FakeSandboxOptions {
+  settings?: Partial<SandboxBrokerSettings>
+  /** Whether there is a store for files. */
+  store?: boolean
+}
+
+async function start({ settings, store = false, ...fake }: StartOptions = {}) {
   const backend = await openFakeSandbox(fake)
   const bus = memoryBus({ log })
   const folder = await mkdtemp(join(tmpdir(), 'broker-'))
@@ -23,7 +28,7 @@ async function start(options: FakeSandboxOptions & { settings?: Partial<SandboxB
   const broker = await startSandboxBroker({
     bus,
     log,
-    files,
+    ...(store ? { files } : {}),
     settings: { provider: 'protocol', url: backend.url, execTimeoutSeconds: 60, ...settings },
   })
   onTestFinished(async () => {
@@ -33,6 +38,11 @@ async function start(options: FakeSandboxOptions & { settings?: Partial<SandboxB
     await rm(folder, { recursive: true })
   })
   return { backend, bus, files }
+}
+
+/** A file's content, as a store takes it. */
+async function* content(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text)
 }
 
 const lease = async (bus: Bus) => (await bus.call(sandboxOpen, { tenancy }, soon())).session
@@ -243,13 +253,9 @@ describe('when the sandbox fails', () => {
 
 describe('files for the code', () => {
   const reference = (id: string, name: string) => ({ id, name, mediaType: 'text/csv', bytes: 3 })
-  const content = (text: string) =>
-    (async function* () {
-      yield Buffer.from(text)
-    })()
 
   test('FI-12 stored files are put into the session, under the names that are told', async () => {
-    const { bus, backend, files } = await start()
+    const { bus, backend, files } = await start({ store: true })
     await files.put('file-1', content('a,b'), { maxBytes: 100 })
     await files.put('file-2', content('c,d'), { maxBytes: 100 })
     const session = await lease(bus)
@@ -267,7 +273,7 @@ describe('files for the code', () => {
   })
 
   test('FI-16 a file that the sandbox refuses fails the request', async () => {
-    const { bus, files } = await start({ maxFileBytes: 2 })
+    const { bus, files } = await start({ maxFileBytes: 2, store: true })
     await files.put('file-1', content('a,b'), { maxBytes: 100 })
     const session = await lease(bus)
     const seeding = bus.call(sandboxSeed, { tenancy, session, files: [reference('file-1', 'data.csv')] }, soon())
@@ -275,7 +281,7 @@ describe('files for the code', () => {
   })
 
   test('a file that is not stored is not found', async () => {
-    const { bus } = await start()
+    const { bus } = await start({ store: true })
     const session = await lease(bus)
     const seeding = bus.call(sandboxSeed, { tenancy, session, files: [reference('file-9', 'data.csv')] }, soon())
     await expect(seeding).rejects.toMatchObject({ failure: 'not_found' })
@@ -312,5 +318,107 @@ describe('files for the code', () => {
     ],
   ])('FI-13 %j become %j', (names, expected) => {
     expect(workspaceNames(names.map((name) => ({ name })))).toEqual(expected)
+  })
+})
+
+describe('files the code made', () => {
+  /** A backend whose calls name files in the block, which the fake itself never does. */
+  const naming = (...names: string[]): FakeSandboxOptions => ({
+    respond: ({ operation }) =>
+      operation !== 'exec'
+        ? undefined
+        : {
+            status: 200,
+            body: {
+              tool_use_id: 't',
+              result_block: {
+                type: 't',
+                tool_use_id: 't',
+                content: { content: names.map((filename) => ({ file_id: filename, filename })) },
+              },
+            },
+          },
+  })
+  const filesOf = async (bus: Bus, session: string, code: string) => {
+    const done = await run(bus, session, code)
+    if (done.status !== 'ok') throw new Error(done.reason)
+    return done.files
+  }
+  const textOf = async (stored: { content: AsyncIterable<Uint8Array> } | undefined) => {
+    const chunks = []
+    for await (const chunk of stored?.content ?? []) chunks.push(chunk)
+    return Buffer.concat(chunks).toString()
+  }
+
+  test('without a store they are named and stay where they are', async () => {
+    const { bus, backend } = await start(naming('a.csv', 'b.csv'))
+    expect(await filesOf(bus, await lease(bus), 'x')).toEqual([{ name: 'a.csv' }, { name: 'b.csv' }])
+    expect(backend.requests.map(({ operation }) => operation)).toEqual(['create', 'exec'])
+  })
+
+  test('FI-20 FI-21 what the listing shows as new or changed is stored, what was given is not', async () => {
+    const { bus, files } = await start({ store: true })
+    await files.put('file-1', content('given'), { maxBytes: 100 })
+    const session = await lease(bus)
+    const given = { id: 'file-1', name: 'given.csv', mediaType: 'text/csv', bytes: 5 }
+    await bus.call(sandboxSeed, { tenancy, session, files: [given] }, soon())
+    const [made, ...rest] = await filesOf(bus, session, 'open("out.txt", "w").write("hello")')
+    expect(rest).toEqual([])
+    expect(made).toEqual({
+      name: 'out.txt',
+      file: {
+        id: expect.stringMatching(/^file-[0-9a-f]{32}$/),
+        name: 'out.txt',
+        mediaType: 'application/octet-stream',
+        bytes: 5,
+      },
+    })
+    expect(await textOf(await files.get(made?.file?.id ?? ''))).toBe('hello')
+    expect(await filesOf(bus, session, 'print(1)')).toEqual([])
+    expect((await filesOf(bus, session, 'open("given.csv", "w").write("changed")')).map(({ name }) => name)).toEqual([
+      'given.csv',
+    ])
+  })
+
+  test('FI-20 what the block names is stored where there is no listing, and once where there are both', async () => {
+    const unlisted = await start({ ...naming('a.txt'), files: false, store: true })
+    expect(await filesOf(unlisted.bus, await lease(unlisted.bus), 'x')).toEqual([{ name: 'a.txt' }])
+    const both = await start({ ...naming('a.txt'), store: true })
+    const session = await lease(both.bus)
+    both.backend.sessions.get(session)?.files.set('a.txt', Buffer.from('named'))
+    expect(await filesOf(both.bus, session, 'x')).toMatchObject([{ name: 'a.txt', file: { bytes: 5 } }])
+  })
+
+  test('FI-22 more than may be are named without an id, empty ones not at all', async () => {
+    const names = Array.from({ length: 25 }, (_, index) => `f${String(index).padStart(2, '0')}`)
+    const { bus, backend } = await start({
+      ...naming(...names, 'empty'),
+      store: true,
+      settings: { outputMaxFiles: 22 },
+    })
+    const session = await lease(bus)
+    for (const name of names) backend.sessions.get(session)?.files.set(name, Buffer.from(name))
+    backend.sessions.get(session)?.files.set('f03', Buffer.alloc(0))
+    const produced = await filesOf(bus, session, 'x')
+    expect(produced.map(({ name }) => name)).toEqual([...names.filter((name) => name !== 'f03'), 'empty'])
+    expect(produced.filter(({ file }) => file).length).toBe(21)
+  })
+
+  test('FI-22 one over the bytes that are left, or that cannot be fetched, is named and leaves nothing', async () => {
+    const { bus, backend, files } = await start({
+      ...naming('big', 'gone', 'small'),
+      store: true,
+      settings: { outputMaxBytes: 10 },
+    })
+    const session = await lease(bus)
+    backend.sessions.get(session)?.files.set('big', Buffer.alloc(11))
+    backend.sessions.get(session)?.files.set('small', Buffer.from('1234567'))
+    const produced = await filesOf(bus, session, 'x')
+    expect(produced).toEqual([
+      { name: 'big' },
+      { name: 'gone' },
+      { name: 'small', file: expect.objectContaining({ bytes: 7 }) },
+    ])
+    expect(await files.stat(produced[2]?.file?.id ?? '')).toBeTruthy()
   })
 })

@@ -73,6 +73,35 @@ pickle.loads(pickle.dumps(Point(3)))`
     expect(printed(await session.python('import helper; helper.value'))).toBe('1\n')
   })
 
+  test('figures that nobody saved become files, named in the result', async () => {
+    const own = await backend.open()
+    // stands in for a library that is large and not everywhere; these are the calls of its that we make
+    const library = `
+import os
+os.makedirs("matplotlib")
+open("matplotlib/__init__.py", "w").close()
+open("matplotlib/pyplot.py", "w").write("""
+figures = {}
+class Figure:
+    def savefig(self, name): open(name, "w").write("drawn")
+def figure(number=None):
+    number = number or len(figures) + 1
+    return figures.setdefault(number, Figure())
+def get_fignums(): return sorted(figures)
+def close(number): del figures[number]
+""")`
+    printed(await own.python(library))
+    const drawn = await own.python('import matplotlib.pyplot as plt\nplt.figure(); plt.figure(); None')
+    expect(drawn.content.map(({ filename }) => filename)).toEqual(['figure-1.png', 'figure-2.png'])
+    expect(
+      (await own.python('plt.figure(); plt.figure().savefig("mine.png"); plt.close(2)')).content.map(
+        ({ filename }) => filename,
+      ),
+    ).toEqual(['figure-3.png', 'mine.png'])
+    expect((await own.python('plt.get_fignums()')).stdout).toBe('[]\n')
+    await own.end()
+  })
+
   test.skipIf(!here)('processes can be used, and end with their call', async () => {
     const code = 'import multiprocessing\nwith multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))'
     expect(printed(await session.python(code))).toBe('[1, 2]\n')

@@ -132,14 +132,19 @@ function perform(session: FakeSandboxSession, call: ExecInput): FakeRun {
   }
 }
 
+/** When bytes were first seen: each write of a file makes new ones, so this is when it was written. */
+const writtenAt = new WeakMap<Uint8Array, number>()
+const timeOf = (bytes: Uint8Array): number => {
+  const at = writtenAt.get(bytes) ?? now()
+  writtenAt.set(bytes, at)
+  return at
+}
+
 function list(session: FakeSandboxSession, folder: string): SandboxReply {
   const inside = [...session.files].filter(([path]) => folder === '.' || path.startsWith(`${folder}/`))
   if (folder !== '.' && inside.length === 0) return detail(404, 'no such folder')
-  const modified_at = session.lastActivityAt
-  return {
-    status: 200,
-    body: { files: inside.map(([path, { length }]) => ({ path, size_bytes: length, modified_at })) },
-  }
+  const files = inside.map(([path, bytes]) => ({ path, size_bytes: bytes.length, modified_at: timeOf(bytes) }))
+  return { status: 200, body: { files } }
 }
 
 function get(session: FakeSandboxSession, path: string): SandboxReply {

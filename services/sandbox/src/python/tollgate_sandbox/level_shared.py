@@ -43,7 +43,6 @@ class SharedLevel:
         # does not scope signals, to the supervisor
         self.guards_signals = not self.own_users or self._abi < _SCOPES_SIGNALS
 
-
     def describe(self):
         users = "a user each" if self.own_users else "one user for all, signals guarded"
         files = f"Landlock ABI {self._abi}" if self._abi else "no protection of files"
@@ -113,7 +112,7 @@ class SharedLevel:
             signals.guard_program(channel)
 
     def processes(self):
-        return list(processes.descendants(os.getpid()))
+        return processes.tree(os.getpid())
 
     def end_processes(self, keep=()):
         return processes.end_descendants(os.getpid(), keep)

@@ -37,6 +37,31 @@ def descendants(ancestor, keep=()):
     return found
 
 
+def tree(ancestor):
+    """The descendants by the kernel's own lists, without a look at everybody else. One that is just being made may be
+    missed; so it is for watching, and `descendants` for ending."""
+    found, queue = [], [ancestor]
+    while queue:
+        pid = queue.pop()
+        try:
+            tasks = os.listdir(f"/proc/{pid}/task")
+        except OSError:
+            continue  # ended meanwhile
+        for task in tasks:
+            try:
+                with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                    children = [int(child) for child in file.read().split()]
+            except ProcessLookupError:
+                continue
+            except OSError:
+                if os.path.exists(f"/proc/{pid}/task/{task}"):
+                    return list(descendants(ancestor))  # a kernel without such lists
+                continue
+            found += children
+            queue += children
+    return found
+
+
 def comes_from(pid, ancestor):
     """Whether a process descends from another, or is it."""
     for _ in range(1 << 12):

@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto'
+import { Fault, type FileReference } from '@tollgate/contracts'
+import type { FileStore } from '@tollgate/files'
+import { MAX_FILES } from './limits.ts'
+import type { CallLimits, Provider } from './provider.ts'
+import { traced } from './traced.ts'
+
+/** What a call made: `file` is absent when it is named but was not stored (FI-22). */
+export interface ProducedFile {
+  name: string
+  file?: FileReference
+}
+
+export interface OutputBounds {
+  files: number
+  bytes: number
+}
+
+/** The workspace's own listing at one moment; undefined where a backend has none (CP-18). */
+export type Snapshot = Map<string, string> | undefined
+
+export async function takeSnapshot(provider: Provider, session: string, limits: CallLimits): Promise<Snapshot> {
+  const listed = await traced('list', provider.name, () => provider.list(session, '.', limits))
+  if (listed.status === 'failed') return undefined
+  return new Map(listed.files.map(({ path, bytes, modifiedAt }) => [path, `${bytes}:${modifiedAt}`]))
+}
+
+/** FI-20: those the result names, and those the listing shows as new or changed since. */
+export function producedNames(named: readonly string[], before: Snapshot, after: Snapshot): string[] {
+  const changed = before && after ? [...after].filter(([path, state]) => before.get(path) !== state) : []
+  return [...new Set([...named, ...changed.map(([path]) => path)])].slice(0, MAX_FILES)
+}
+
+interface StoreNeeds {
+  provider: Provider
+  store: FileStore
+  bounds: OutputBounds
+}
+
+/** Stores them one after the other, while the bounds of one call allow; the rest keep their names (FI-22). */
+export async function storeProduced(
+  { provider, store, bounds }: StoreNeeds,
+  session: string,
+  names: readonly string[],
+  limits: CallLimits,
+): Promise<ProducedFile[]> {
+  const produced: ProducedFile[] = []
+  let room = bounds.bytes
+  for (const [index, name] of names.entries()) {
+    const file = index < bounds.files ? await storeOne(provider, store, session, name, room, limits) : undefined
+    if (file?.bytes === 0) {
+      await store.delete(file.id)
+      continue
+    }
+    room -= file?.bytes ?? 0
+    produced.push(file ? { name, file } : { name })
+  }
+  return produced
+}
+
+async function storeOne(
+  provider: Provider,
+  store: FileStore,
+  session: string,
+  name: string,
+  maxBytes: number,
+  limits: CallLimits,
+): Promise<FileReference | undefined> {
+  const got = await traced('get', provider.name, () => provider.get(session, name, limits))
+  if (got.status === 'failed') return undefined
+  const id = `file-${randomBytes(16).toString('hex')}`
+  try {
+    const { bytes } = await store.put(id, got.content, { maxBytes, signal: limits.signal })
+    return { id, name, mediaType: got.mediaType.split(';')[0]?.trim() || 'application/octet-stream', bytes }
+  } catch (thrown) {
+    limits.signal.throwIfAborted()
+    // too large for what is left, or a backend that broke off: the call stands without it
+    if (thrown instanceof Fault && thrown.failure !== 'too_large') throw thrown
+    return undefined
+  } finally {
+    got.content.destroy()
+  }
+}
