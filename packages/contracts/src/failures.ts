@@ -45,6 +45,8 @@ export class Fault extends Error {
 
   /** Whatever was thrown, as a Fault; what is not one already becomes `internal` with a text that tells nothing. */
   static from(thrown: unknown): Fault {
-    return thrown instanceof Fault ? thrown : new Fault('internal', 'something went wrong on our side', { cause: thrown })
+    return thrown instanceof Fault
+      ? thrown
+      : new Fault('internal', 'something went wrong on our side', { cause: thrown })
   }
 }

@@ -65,7 +65,11 @@ export const fetchPage = rpc({
     url: z.string(),
     policy: domainPolicy.prefault({}),
     /** Most UTF-8 bytes of text in the answer; what is cut is said in a notice. */
-    maxTextBytes: z.int().positive().max(1024 * 1024).default(50 * 1024),
+    maxTextBytes: z
+      .int()
+      .positive()
+      .max(1024 * 1024)
+      .default(50 * 1024),
     /** One deadline for DNS, connect, TLS, redirects and body together (F-21); extraction has its own (F-25). */
     timeoutMs: z.int().positive().max(120_000).default(5_000),
     /** Only the operator's `web_search_allow_private_hosts` sets it (S-77). */

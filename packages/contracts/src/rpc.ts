@@ -6,7 +6,11 @@ import type { z } from 'zod'
  * `direct` answers at once or says that nobody is there; `queue` waits for a free worker and survives one that dies.
  * An `idempotent` call may be repeated by the bus: a direct one once when its worker is lost, a queued one by redelivery.
  */
-export interface Rpc<I extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType, E extends z.ZodType = z.ZodType> {
+export interface Rpc<
+  I extends z.ZodType = z.ZodType,
+  O extends z.ZodType = z.ZodType,
+  E extends z.ZodType = z.ZodType,
+> {
   readonly subject: `tg.v1.${string}`
   readonly delivery: 'direct' | 'queue'
   readonly idempotent: boolean

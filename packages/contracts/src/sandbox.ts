@@ -3,7 +3,12 @@ import { rpc } from './rpc.ts'
 import { tenancy } from './tenancy.ts'
 
 /** A file beside the bus: who stored it can be asked for its bytes by this id (`packages/files`). */
-export const fileReference = z.object({ id: z.string(), name: z.string(), mediaType: z.string(), bytes: z.int().nonnegative() })
+export const fileReference = z.object({
+  id: z.string(),
+  name: z.string(),
+  mediaType: z.string(),
+  bytes: z.int().nonnegative(),
+})
 export type FileReference = z.infer<typeof fileReference>
 
 export const sandboxDescribe = rpc({

@@ -31,7 +31,10 @@ export function buildPdf(objects: (string | PdfStream)[], { trailer = '' } = {})
   return Buffer.concat(parts)
 }
 
-function writeStream({ dictionary = '', data, compress = false }: PdfStream, write: (data: string | Uint8Array) => void): void {
+function writeStream(
+  { dictionary = '', data, compress = false }: PdfStream,
+  write: (data: string | Uint8Array) => void,
+): void {
   const plain = typeof data === 'string' ? Buffer.from(data, 'latin1') : data
   const body = compress ? deflateSync(plain) : plain
   write(`<< /Length ${body.length} ${compress ? '/Filter /FlateDecode' : ''} ${dictionary} >>\nstream\n`)
@@ -42,7 +45,11 @@ function writeStream({ dictionary = '', data, compress = false }: PdfStream, wri
 const HELVETICA = '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>'
 
 /** A document with a page for each list of lines. */
-export function textPdf(pages: string[][], font: string = HELVETICA, show: (line: string) => string = literal): Uint8Array {
+export function textPdf(
+  pages: string[][],
+  font: string = HELVETICA,
+  show: (line: string) => string = literal,
+): Uint8Array {
   const first = 4
   const kids = pages.map((_, index) => `${first + index * 2} 0 R`).join(' ')
   return buildPdf([
@@ -51,7 +58,10 @@ export function textPdf(pages: string[][], font: string = HELVETICA, show: (line
     font,
     ...pages.flatMap((lines, index) => [
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${first + index * 2 + 1} 0 R /Resources << /Font << /F1 3 0 R >> >> >>`,
-      { data: `BT /F1 12 Tf 72 720 Td 14 TL ${lines.map((line) => `${show(line)} Tj T*`).join('\n')} ET`, compress: true },
+      {
+        data: `BT /F1 12 Tf 72 720 Td 14 TL ${lines.map((line) => `${show(line)} Tj T*`).join('\n')} ET`,
+        compress: true,
+      },
     ]),
   ])
 }
