@@ -140,7 +140,7 @@ export const readingBegins = (host: ChildProcess): Promise<void> =>
 /** A site that answers by path: a body, with its `Content-Type` unless there is none. */
 export const serving =
   (
-    pages: Record<string, [contentType: string | undefined, body: string | Uint8Array, status?: number]>,
+    pages: Record<string, [contentType: string | undefined, body: string | Uint8Array, status?: number | undefined]>,
   ): RequestListener =>
   (request, response) => {
     const [contentType, body, status = 200] = pages[request.url ?? ''] ?? ['text/plain', 'no such page', 404]
