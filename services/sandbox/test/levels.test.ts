@@ -26,20 +26,18 @@ interface Contained {
 
 const NOBODY = 65_534
 
+function spawnContained(user: number, folder: string, script: string, ...args: string[]): ChildProcess {
+  const contained = ['-I', join(import.meta.dirname, 'contained/run.py'), String(user)]
+  const node = [process.execPath, '--import', join(root, 'scripts/ts.mjs'), script, ...args]
+  const env = { PATH: '/usr/bin:/bin', TMPDIR: folder, HOME: folder }
+  return spawn('python3', [...contained, ...node], { cwd: root, stdio: ['pipe', 'pipe', 'inherit'], env })
+}
+
 async function contain(user: number, request: object): Promise<Contained> {
   const folder = await mkdtemp(join(tmpdir(), 'contained-'))
   await chmod(folder, 0o777)
-  const child: ChildProcess = spawn(
-    'python3',
-    [
-      '-I',
-      join(import.meta.dirname, 'contained/run.py'),
-      String(user),
-      ...[process.execPath, '--import', join(root, 'scripts/ts.mjs'), join(import.meta.dirname, 'contained/cases.ts')],
-      JSON.stringify(request),
-    ],
-    { cwd: root, stdio: ['pipe', 'pipe', 'inherit'], env: { PATH: '/usr/bin:/bin', TMPDIR: folder, HOME: folder } },
-  )
+  const script = join(import.meta.dirname, 'contained/cases.ts')
+  const child = spawnContained(user, folder, script, JSON.stringify(request))
   const lines: AsyncIterator<string> = (createInterface({ input: child.stdout as NodeJS.ReadableStream }) as Interface)[
     Symbol.asyncIterator
   ]()
@@ -254,6 +252,11 @@ os.kill(os.getpid(), signal.SIGUSR1)`
     await expect.poll(async () => await tried(`os.stat("${stdout.trim()}")`)).toBe('ENOENT')
     expect((await shell('echo after')).stdout).toBe('after\n')
   })
+
+  test.skipIf(older)('H2 BR-126 when the zygote dies, nothing of any session lives on', async () => {
+    await shell('setsid nohup sleep 5432.5 > /dev/null 2>&1 & echo')
+    expect((await contained.ask('crash', 'sleep 5432.5')).stdout).toBe('[]')
+  })
 })
 
 describe.skipIf(!canContain)('H5 a level that cannot be had is refused with its reason', () => {
@@ -276,5 +279,44 @@ describe.skipIf(!canContain)('H5 a level that cannot be had is refused with its 
     onTestFinished(() => contained.close())
     expect(contained.first).toMatchObject({ ready: expect.stringContaining('no protection of files'), selfTest: null })
     expect((await contained.ask('python', 'open("/etc/passwd").read()[:4]')).stdout).toBe("'root'\n")
+  })
+})
+
+describe.skipIf(!canContain)('H5 the server in a container that refuses namespaces', () => {
+  async function start(user: number, settings: object): Promise<{ events: { msg: string; url?: string }[] }> {
+    const folder = await mkdtemp(join(tmpdir(), 'contained-'))
+    await chmod(folder, 0o777)
+    const child = spawnContained(user, folder, join(root, 'services/sandbox/main.ts'))
+    onTestFinished(async () => {
+      child.stdin?.end()
+      if (child.exitCode === null) await new Promise((done) => child.once('exit', done))
+      await rm(folder, { recursive: true, force: true })
+    })
+    child.stdin?.write(`${JSON.stringify(settings)}\n`)
+    const events: { msg: string; url?: string }[] = []
+    for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
+      const event = JSON.parse(line)
+      events.push(event)
+      if (event.url) break
+    }
+    return { events }
+  }
+
+  test.each([
+    ['root', 0, 'landlock-uid'],
+    ['somebody else', NOBODY, 'landlock'],
+  ])('as %s it takes the next best level, and health says why', { timeout: 60_000 }, async (_who, user, level) => {
+    const { events } = await start(user, { python: '/usr/bin/python3' })
+    const url = events.at(-1)?.url
+    const health = JSON.parse(await (await fetch(`${url}/health`)).text())
+    expect(health).toMatchObject({ status: 'ok', isolation: { level } })
+    expect(health.isolation.refused[0]).toEqual({ level: 'ns', reason: 'unshare: Operation not permitted' })
+  })
+
+  test('below what is wanted it does not start, and names every reason', { timeout: 60_000 }, async () => {
+    const { events } = await start(NOBODY, { python: '/usr/bin/python3', minIsolation: 'landlock-uid' })
+    expect(events.at(-1)?.msg).toBe(
+      "did not start: no isolation of level 'landlock-uid' or better can be had here (ns: unshare: Operation not permitted; landlock-uid: setuid: only root can give sessions users of their own)",
+    )
   })
 })

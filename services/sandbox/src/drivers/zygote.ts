@@ -44,9 +44,14 @@ const fromZygote = z.union([
 export async function startZygote(python: string, config: object, log: Log): Promise<Zygote> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-sandbox-'))
   await mkdir(join(folder, 'root'))
-  await mkdir(join(folder, 'sockets'))
+  await mkdir(join(folder, 'sockets'), { mode: 0o700 })
   const awaited = new Map<number, Awaited>()
-  const server = createServer((socket) => greet(socket, awaited))
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    greet(socket, awaited)
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(join(folder, 'sockets', 's'), resolve)
   })
@@ -66,6 +71,8 @@ export async function startZygote(python: string, config: object, log: Log): Pro
     gone.abort()
     for (const { reject } of awaited.values()) reject(new Error('the zygote has ended'))
     awaited.clear()
+    // where no namespace ends them with the zygote, sessions end when nobody listens to them any more
+    for (const socket of sockets) socket.destroy()
     await new Promise((done) => server.close(done))
     await rm(folder, { recursive: true, force: true })
   })

@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { z } from 'zod'
 import { zygoteConfig } from '../../src/drivers/environment.ts'
@@ -32,10 +33,32 @@ const zygote = await startZygote(python.path, { ...config, landlock_at_most: lan
 )
 say({ ready: zygote.description, selfTest: (await selfTest(zygote, level)) ?? null, pid: process.pid })
 
+/** Of this PID namespace, those that a test of command line and parent takes; zombies left out. */
+function processes(wanted: (command: string, parent: number) => boolean): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    try {
+      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')
+      const parent = Number(
+        readFileSync(`/proc/${name}/stat`, 'utf8')
+          .replace(/^.*\) /s, '')
+          .split(' ')[1],
+      )
+      return command && wanted(command, parent) ? [Number(name)] : []
+    } catch {
+      return [] // ended while we looked
+    }
+  })
+}
+
 const never = new AbortController().signal
 const neighbour = await zygote.create()
 let session = await zygote.create()
-const call = z.object({ kind: z.enum(['python', 'shell', 'fresh', 'neighbour']), text: z.string(), seconds: z.int() })
+const call = z.object({
+  kind: z.enum(['python', 'shell', 'fresh', 'neighbour', 'crash']),
+  text: z.string(),
+  seconds: z.int(),
+})
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { kind, text, seconds } = call.parse(JSON.parse(line))
@@ -44,6 +67,14 @@ for await (const line of createInterface({ input: process.stdin })) {
     session = await zygote.create()
     say({})
     continue
+  }
+  if (kind === 'crash') {
+    for (const pid of processes((_, parent) => parent === process.pid)) process.kill(pid, 'SIGKILL')
+    await zygote.ended
+    const left = () => processes((command) => command.includes('zygote.py') || command.includes(text))
+    for (let tries = 0; tries < 50 && left().length > 0; tries += 1) await new Promise((done) => setTimeout(done, 100))
+    say({ stdout: JSON.stringify(left()) })
+    break
   }
   const of = kind === 'neighbour' ? neighbour : session
   const began = performance.now()

@@ -8,6 +8,8 @@ from . import interpreter, kernel, limits, signals
 
 _CHUNK = 1 << 16
 _START_SECONDS = 5
+#: behind the server and the supervisors, which answer for everybody
+_NICE = 5
 
 
 class Output:
@@ -138,6 +140,7 @@ def _become(level, limits_, channel, run):
         os.setsid()
         os.chdir(level.workspace)
         os.umask(0o022)
+        os.nice(_NICE)
         kernel.show_memory()
         limits.limit_program(limits_)
         level.enter_program(channel)
