@@ -1,5 +1,6 @@
 import { decode } from './charset.ts'
 import { hasHtmlBeginning, looksBinary, type Reading, readingOf, sniffBytes, startsLikeHtml } from './content-type.ts'
+import { isFeed, readFeed } from './feed.ts'
 import { readHtml } from './html/read.ts'
 import type { Extracted, ExtractJob } from './job.ts'
 import { notices } from './notices.ts'
@@ -31,7 +32,9 @@ function readText(job: ExtractJob, reading: Exclude<Reading, 'pdf'>, source: str
     case 'sniff':
       return hasHtmlBeginning(source) ? readHtml(source, job) : plain(source)
     case 'text':
+      return startsLikeHtml(source) ? readHtml(source, job) : plain(source)
     case 'xml':
+      if (isFeed(source)) return readFeed(source, job.url)
       return startsLikeHtml(source) ? readHtml(source, job) : plain(source)
     default:
       return reading satisfies never

@@ -6,18 +6,18 @@ const BR = known('br')
 const CODE = known('code')
 
 /** A `<pre>` as a fenced block: its characters as they are, whatever markup a highlighter put around them (BR-085). */
-export function renderCode(tree: Tree, pre: number): string {
-  const content = codeText(tree, pre)
+export function renderCode(tree: Tree, pre: number, maxCharacters: number): string {
+  const content = codeText(tree, pre, maxCharacters)
   if (content.trim() === '') return ''
   const fence = codeFence(content)
   return `${fence}${language(tree, pre)}\n${content}\n${fence}`
 }
 
-function codeText(tree: Tree, pre: number): string {
+function codeText(tree: Tree, pre: number, maxCharacters: number): string {
   let out = ''
   const end = tree.end[pre] ?? 0
-  for (let at = pre + 1; at < end; at++) {
-    if (tree.tag[at] === TEXT) out += tree.text[at]
+  for (let at = pre + 1; at < end && out.length <= maxCharacters; at++) {
+    if (tree.tag[at] === TEXT) out += (tree.text[at] ?? '').slice(0, maxCharacters)
     else if (isGutter(tree, at)) at = (tree.end[at] ?? end) - 1
     else if (tree.tag[at] === BR || (isBlock(tree, at) && out !== '' && !out.endsWith('\n'))) out += '\n'
   }

@@ -20,8 +20,8 @@ export type Mark = 'strong' | 'emphasis' | 'strike'
 
 export interface Line {
   add(token: Token): void
-  /** Whether anything in it will be seen. */
-  isEmpty(): boolean
+  /** Nothing more is taken: what is there is more than anybody will be shown. */
+  isFull(): boolean
   /** Takes the parts out as Markdown; marks and links still open are closed, and opened again in the next line. */
   take(form: LineForm): string
 }
@@ -32,27 +32,33 @@ export interface LineForm {
   isSingle: boolean
 }
 
-export function openLine(): Line {
+export function openLine(maxCharacters: number): Line {
   let tokens: Token[] = []
   const open: Token[] = []
-  let visible = false
+  let characters = 0
   return {
     add(token) {
+      if (token.type === 'text' || token.type === 'code') {
+        const room = maxCharacters - characters
+        if (room <= 0) return
+        tokens.push(token.text.length > room ? { ...token, text: token.text.slice(0, room) } : token)
+        characters += token.text.length
+        return
+      }
       tokens.push(token)
+      characters++
       if (token.type === 'open' || token.type === 'link') open.push(token)
       else if (token.type === 'close') drop(open, (each) => each.type === 'open' && each.mark === token.mark)
       else if (token.type === 'end-link') drop(open, (each) => each.type === 'link')
-      else if (token.type === 'text') visible ||= /\S/.test(token.text)
-      else if (token.type !== 'break' && token.type !== 'divide') visible = true
     },
-    isEmpty: () => !visible && !tokens.some((token) => token.type === 'link' && token.label !== ''),
+    isFull: () => characters >= maxCharacters,
     take(form) {
       const written = new Set<Token>()
       const markdown = assemble(tokens, form, written)
       // A link that spans blocks is written once: in the first of them that has text.
       tokens = open.filter((token) => token.type !== 'link' || !written.has(token))
       open.splice(0, open.length, ...tokens)
-      visible = false
+      characters = 0
       return markdown
     },
   }
@@ -177,10 +183,14 @@ const isPunctuation = (character: string): boolean => /[\p{P}\p{S}]/u.test(chara
 
 /** Empties delimiters that would stand in the text as they are, and tells emphasis from a strong neighbour. */
 function keepReadableMarks(pieces: string[], marks: { from: number; to: number }[]): void {
-  const before = (at: number): string =>
-    [...(pieces.slice(0, at).findLast((piece) => piece !== '') ?? ' ')].at(-1) ?? ' '
-  const after = (at: number): string =>
-    [...(pieces.slice(at + 1, at + 50).find((piece) => piece !== '') ?? ' ')][0] ?? ' '
+  const neighbour = (at: number, step: 1 | -1): string => {
+    let next = at + step
+    while (pieces[next] === '') next += step
+    const piece = pieces[next] ?? ' '
+    return (step === 1 ? piece.match(/^./su)?.[0] : piece.match(/.$/su)?.[0]) ?? ' '
+  }
+  const before = (at: number): string => neighbour(at, -1)
+  const after = (at: number): string => neighbour(at, 1)
   for (const { from, to } of marks) {
     const opens = readsAsEdge(before(from), after(from))
     const closes = readsAsEdge(after(to), before(to))

@@ -38,7 +38,7 @@ interface OpenList {
 /** The tree, or what `isLeftOut` leaves of it, as CommonMark with GFM's tables. One loop, no recursion. */
 export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
   const blocks = openBlocks(options.maxCharacters)
-  const line = openLine()
+  const line = openLine(options.maxCharacters)
   const lists: OpenList[] = []
   /** What is to be done when the walk leaves an element. */
   const ends: { at: number; act: () => void }[] = []
@@ -103,7 +103,7 @@ export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
     flush()
     const level = headings.indexOf(tag) + 1
     if (tag === PRE) {
-      if (!isLeftOutWhole(node)) blocks.write(renderCode(tree, node))
+      if (!isLeftOutWhole(node)) blocks.write(renderCode(tree, node, options.maxCharacters))
       return tree.end[node]
     }
     if (tag === TABLE) {
@@ -158,7 +158,7 @@ export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
   const walk = (from: number, to: number): void => {
     const depth = ends.length
     let node = from
-    while (node < to && !blocks.isFull()) {
+    while (node < to && !blocks.isFull() && !line.isFull()) {
       while (ends.length > depth && (ends.at(-1)?.at ?? 0) <= node) ends.pop()?.act()
       node = visit(node)
     }
@@ -166,6 +166,7 @@ export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
   }
 
   walk(0, tree.size)
+  const isCut = blocks.isFull() || line.isFull()
   flush()
-  return { text: blocks.text(), isCut: blocks.isFull() }
+  return { text: blocks.text(), isCut }
 }

@@ -127,7 +127,7 @@ function alignments(tree: Tree, cells: Cell[], width: number): string[] {
 
 /** A cell is one line: where a block ends in it, a slash stands. */
 function cellText(tree: Tree, cell: number, context: InlineContext): string {
-  const line = openLine()
+  const line = openLine(MAX_CELL_CHARACTERS * 2)
   const ends: { at: number; act: () => void }[] = []
   const end = tree.end[cell] ?? 0
   for (let at = cell + 1; at < end; ) {
