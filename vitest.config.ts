@@ -7,9 +7,9 @@ export default defineConfig({
     exclude: ['**/node_modules/**', 'test/bench/**'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
-    teardownTimeout: 20_000,
+    testTimeout: 60_000,
+    hookTimeout: 180_000,
+    teardownTimeout: 60_000,
     reporters: ['default', './packages/testing/src/reporter.ts'],
   },
 })
