@@ -1,6 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { transform } from 'esbuild'
+import { stop, transform } from 'esbuild'
+
+/** The compiler is a process of its own: it goes when nothing has been loaded for so long, and comes back when needed. */
+const IDLE_MS = 5_000
+let idle
 
 /**
  * Takes the types out of a module and leaves everything else as written. Names of functions are not kept up by extra
@@ -18,5 +22,7 @@ export async function load(url, context, next) {
     sourcesContent: false,
     tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
   })
+  clearTimeout(idle)
+  idle = setTimeout(stop, IDLE_MS).unref()
   return { format: 'module', source: code, shortCircuit: true }
 }
