@@ -1,57 +1,5 @@
-import { Readable } from 'node:stream'
-import { type FakeSandboxOptions, openFakeSandbox, type SandboxReply } from '@tollgate/testing'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { openProtocol } from '../src/protocol/client.ts'
-
-const limits = () => ({ signal: new AbortController().signal, deadline: Date.now() + 60_000 })
-
-async function open(options: FakeSandboxOptions = {}, { suffix = '' } = {}) {
-  const backend = await openFakeSandbox(options)
-  const { token } = options
-  const provider = openProtocol({ url: backend.url + suffix, ...(token === undefined ? {} : { token }) })
-  onTestFinished(async () => {
-    await provider.close()
-    await backend.close()
-  })
-  return { backend, provider }
-}
-
-/** A session on a backend that answers every exec with `reply`. */
-async function answering(reply: SandboxReply | (() => Promise<SandboxReply>)) {
-  const respond: FakeSandboxOptions['respond'] = ({ operation }) =>
-    operation === 'exec' ? (typeof reply === 'function' ? reply() : reply) : undefined
-  const { provider, backend } = await open({ respond })
-  const session = await provider.create({}, limits())
-  if (session.status !== 'ok') throw new Error(session.reason)
-  return {
-    backend,
-    exec: (timeoutSeconds = 60) => provider.exec(session.session, { code: 'print(1)', timeoutSeconds }, limits()),
-  }
-}
-
-const result = (content: unknown, envelope: object = {}): SandboxReply => ({
-  status: 200,
-  body: {
-    tool_use_id: 't',
-    result_block: { type: 'code_execution_tool_result', tool_use_id: 't', content },
-    ...envelope,
-  },
-})
-const ran = { status: 'ok', stdout: '', stderr: '', returnCode: 0, files: [] }
-const refused = { status: 'failed', reason: 'refused' }
-
-const lease = async (provider: ReturnType<typeof openProtocol>, options = {}) => {
-  const opened = await provider.create(options, limits())
-  if (opened.status !== 'ok') throw new Error(opened.reason)
-  return opened.session
-}
-const text = async (content: Readable) => Buffer.concat(await content.toArray()).toString()
-const fileOf = (path: string, body: string, mediaType = 'text/csv') => ({
-  path,
-  mediaType,
-  bytes: Buffer.byteLength(body),
-  content: Readable.from([Buffer.from(body)]),
-})
+import { describe, expect, test } from 'vitest'
+import { fileOf, lease, limits, open, ran, refused, text } from './protocol-rig.ts'
 
 describe('operations and paths', () => {
   test('CP-01 a backend with only the three mandatory operations runs code', async () => {
@@ -115,6 +63,9 @@ describe('operations and paths', () => {
     expect(open2.backend.requests[0]?.headers).not.toHaveProperty('authorization')
   })
 })
+
+/** Header values are bytes: what is not ASCII travels as its UTF-8 read as Latin-1. */
+const encodeHeader = (value: string): string => Buffer.from(value).toString('latin1')
 
 describe('leasing a session', () => {
   test('CP-03 a plain request is {}, as a backend older than any member expects', async () => {
@@ -197,149 +148,6 @@ describe('leasing a session', () => {
   })
 })
 
-/** Header values are bytes: what is not ASCII travels as its UTF-8 read as Latin-1. */
-const encodeHeader = (value: string): string => Buffer.from(value).toString('latin1')
-
-describe('running code', () => {
-  test('CP-07 CP-08 the body is tool, input and the grant, and nothing else', async () => {
-    const { backend, exec } = await answering(result({}))
-    await exec()
-    expect(backend.requests[1]?.body).toBe('{"tool":"code_execution","input":{"code":"print(1)"},"timeout_seconds":60}')
-  })
-
-  test('CP-09 a nested block is read, a bare one is a failure', async () => {
-    const block = { type: 'code_execution_tool_result', tool_use_id: 't', content: { stdout: 'hi' } }
-    const nested = await answering({ status: 200, body: { tool_use_id: 't', result_block: block } })
-    expect(await nested.exec()).toEqual({ ...ran, stdout: 'hi' })
-    const bare = await answering({ status: 200, body: block })
-    expect(await bare.exec()).toEqual(refused)
-  })
-
-  test.each([
-    ['empty', {}, ran],
-    ['null streams', { stdout: null, stderr: null, return_code: null, content: null }, ran],
-    ['everything', { stdout: 'o', stderr: 'e', return_code: 3 }, { ...ran, stdout: 'o', stderr: 'e', returnCode: 3 }],
-    ['a negative exit code', { return_code: -9 }, { ...ran, returnCode: -9 }],
-    ['unknown members', { stdout: 'o', colour: 'red' }, { ...ran, stdout: 'o' }],
-    ['another success type', { type: 'bash_code_execution_result', stdout: 'o' }, { ...ran, stdout: 'o' }],
-    ['an exit code that is text', { return_code: '1' }, refused],
-    ['an exit code that is no whole number', { return_code: 1.5 }, refused],
-    ['a list', [{ type: 'code_execution_result', stdout: 'o' }], refused],
-    ['a string', 'o', refused],
-    ['null', null, refused],
-    ['nothing at all', undefined, refused],
-    ['files that are no list', { content: { filename: 'a' } }, refused],
-  ])('CP-10 content that is %s', async (_what, content, expected) => {
-    const { exec } = await answering(result(content))
-    expect(await exec()).toEqual(expected)
-  })
-
-  test('CP-10 CP-21 a block of an unknown type with unknown members is read like any other', async () => {
-    const block = { type: 'julia_execution_tool_result', tool_use_id: 't', content: { stdout: '1' }, more: 1 }
-    const { exec } = await answering({ status: 200, body: { tool_use_id: 't', result_block: block, extra: [] } })
-    expect(await exec()).toEqual({ ...ran, stdout: '1' })
-  })
-
-  test('CP-11 entries without a name or an id are ignored', async () => {
-    const content = [
-      { type: 'code_execution_output', file_id: 'f1', filename: 'chart.png' },
-      { type: 'code_execution_output', file_id: 'f2' },
-      { type: 'code_execution_output', filename: 'lost.csv' },
-      { file_id: 'f3', filename: 'untyped.csv' },
-      'rubbish',
-      null,
-    ]
-    const { exec } = await answering(result({ content }))
-    expect(await exec()).toEqual({ ...ran, files: ['chart.png', 'untyped.csv'] })
-  })
-
-  test.each([
-    { type: 'code_execution_tool_result_error', error_code: 'unavailable' },
-    { type: 'bash_code_execution_tool_result_error' },
-    { error_code: 'execution_time_exceeded' },
-  ])('CP-13 the error variant %j is a failed call, never an empty success', async (content) => {
-    const { exec } = await answering(result(content))
-    expect(await exec()).toEqual(refused)
-  })
-
-  test('CP-13 a program that fails is an answer', async () => {
-    const { provider } = await open()
-    const session = await lease(provider)
-    const failing = await provider.exec(session, { code: 'raise ValueError("no")', timeoutSeconds: 5 }, limits())
-    expect(failing).toMatchObject({ status: 'ok', returnCode: 1 })
-    expect(failing.status === 'ok' && failing.stderr).toContain('ValueError: no')
-  })
-
-  test.each([
-    [400, 'refused'],
-    [401, 'refused'],
-    [404, 'lost'],
-    [422, 'refused'],
-    [500, 'refused'],
-    [502, 'refused'],
-    [503, 'busy'],
-  ])('CP-14 CP-23 a %i is a failed operation: %s', async (status, reason) => {
-    const { exec } = await answering({ status, body: { detail: 'secret inside' } })
-    const outcome = await exec()
-    expect(outcome).toEqual({ status: 'failed', reason })
-  })
-
-  test.each([
-    ['a number', 42, '42'],
-    ['true', true, 'true'],
-    ['a list', ['a', 1], '["a",1]'],
-    ['an object', { a: 1 }, '{"a":1}'],
-    ['a lone surrogate', 'a\ud800b', 'a\ufffdb'],
-    ['a pair', '😀', '😀'],
-    ['NUL and escapes', '\u0000\u001b[31m', '\u0000\u001b[31m'],
-  ])('CP-30 stdout and stderr that are %s become text', async (_what, value, expected) => {
-    const { exec } = await answering(result({ stdout: value, stderr: value }))
-    expect(await exec()).toEqual({ ...ran, stdout: expected, stderr: expected })
-  })
-
-  test('CP-30 bytes that are not UTF-8 are replaced', async () => {
-    const [head, tail] = JSON.stringify(result({ stdout: '*' }).body).split('*') as [string, string]
-    const body = Buffer.concat([Buffer.from(head), Buffer.from([0x61, 0xff, 0x62]), Buffer.from(tail)])
-    const { exec } = await answering({ status: 200, headers: { 'content-type': 'application/json' }, body })
-    expect(await exec()).toEqual({ ...ran, stdout: 'a\ufffdb' })
-  })
-
-  test('an answer that is no JSON is refused', async () => {
-    const { exec } = await answering({ status: 200, body: Buffer.from('<html>') })
-    expect(await exec()).toEqual(refused)
-  })
-
-  test('CP-16 X-31 an answer 5 s after the grant still counts', { timeout: 30_000 }, async () => {
-    const { exec } = await answering(async () => {
-      await new Promise((done) => setTimeout(done, 6_000))
-      return result({ stdout: 'late' })
-    })
-    expect(await exec(1)).toEqual({ ...ran, stdout: 'late' })
-  })
-
-  test('CP-16 X-31 15 s after the grant nobody waits any more', { timeout: 30_000 }, async () => {
-    const { exec } = await answering(async () => {
-      await new Promise((done) => setTimeout(done, 16_000))
-      return result({ stdout: 'too late' })
-    })
-    const began = Date.now()
-    expect(await exec(1)).toEqual({ status: 'failed', reason: 'timeout' })
-    expect(Date.now() - began).toBeGreaterThanOrEqual(10_900)
-    expect(Date.now() - began).toBeLessThan(14_000)
-  })
-
-  test('a fired signal ends the call at once', async () => {
-    const { provider } = await open({
-      respond: ({ operation }) => (operation === 'exec' ? new Promise(() => {}) : undefined),
-    })
-    const session = await lease(provider)
-    const gone = new AbortController()
-    const call = provider.exec(session, { code: 'print(1)', timeoutSeconds: 60 }, { ...limits(), signal: gone.signal })
-    setTimeout(() => gone.abort(new Error('left')), 50)
-    await expect(call).rejects.toThrow('left')
-  })
-})
-
 describe('releasing a session', () => {
   test.each([
     [204, { status: 'ok' }],
@@ -350,57 +158,5 @@ describe('releasing a session', () => {
   ])('CP-15 DELETE answered with %i', async (status, expected) => {
     const { provider } = await open({ respond: () => ({ status }) })
     expect(await provider.destroy('x', limits())).toEqual(expected)
-  })
-})
-
-describe('files', () => {
-  test('CP-20 CP-18 CP-19 what is put is listed and read back', async () => {
-    const { provider } = await open()
-    const session = await lease(provider)
-    const body = 'a,b\r\n--boundary\r\n1,"é"\r\n'
-    expect(await provider.put(session, fileOf('in/dä"ta\r\n.csv', body), limits())).toMatchObject({ status: 'ok' })
-    expect(await provider.put(session, fileOf('in/data.csv', body), limits())).toEqual({
-      status: 'ok',
-      path: 'in/data.csv',
-    })
-    const listed = await provider.list(session, 'in', limits())
-    expect(listed.status === 'ok' && listed.files).toContainEqual({
-      path: 'in/data.csv',
-      bytes: Buffer.byteLength(body),
-      modifiedAt: expect.any(Number),
-    })
-    const got = await provider.get(session, 'in/data.csv', limits())
-    if (got.status !== 'ok') throw new Error(got.reason)
-    expect(got.mediaType).toBe('application/octet-stream')
-    expect(await text(got.content)).toBe(body)
-  })
-
-  test('CP-18 a backend without file operations says so with a 404', async () => {
-    const { provider } = await open({ files: false })
-    const session = await lease(provider)
-    expect(await provider.list(session, '.', limits())).toEqual({ status: 'failed', reason: 'lost' })
-  })
-
-  test('CP-18 CP-19 CP-20 paths outside, folders, missing files and files too large are refused', async () => {
-    const { provider } = await open({ maxFileBytes: 10 })
-    const session = await lease(provider)
-    await provider.put(session, fileOf('d/a', '1'), limits())
-    expect(await provider.list(session, '../etc', limits())).toEqual(refused)
-    expect(await provider.list(session, 'nowhere', limits())).toEqual({ status: 'failed', reason: 'lost' })
-    expect(await provider.get(session, 'd', limits())).toEqual(refused)
-    expect(await provider.get(session, '../../etc/passwd', limits())).toEqual(refused)
-    expect(await provider.get(session, 'nothing', limits())).toEqual({ status: 'failed', reason: 'lost' })
-    expect(await provider.put(session, fileOf('big', '12345678901'), limits())).toEqual(refused)
-    expect(await provider.put(session, fileOf('../out', '1'), limits())).toEqual(refused)
-  })
-
-  test('CP-18 a listing of another shape is refused, unknown members are not', async () => {
-    const replies: unknown[] = [
-      { files: [{ path: 'a' }] },
-      { files: [{ path: 'a', size_bytes: 1, mime_type: null, x: 1 }], y: 2 },
-    ]
-    const { provider } = await open({ respond: () => ({ status: 200, body: replies.shift() }) })
-    expect(await provider.list('x', '.', limits())).toEqual(refused)
-    expect(await provider.list('x', '.', limits())).toEqual({ status: 'ok', files: [{ path: 'a', bytes: 1 }] })
   })
 })

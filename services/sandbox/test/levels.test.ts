@@ -1,63 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface, type Interface } from 'node:readline'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-
-const root = join(import.meta.dirname, '../../..')
-/** Whoever is not root cannot take on another user, nor make the namespace that keeps these tests from the machine. */
-const canContain = process.getuid?.() === 0
-
-interface Result {
-  stdout: string
-  stderr: string
-  exitCode: number
-  ending?: string
-  lost?: string
-  ms: number
-}
-interface Contained {
-  first: { ready?: string; refused?: string; selfTest?: string | null; pid: number }
-  folder: string
-  ask(kind: string, text: string, seconds?: number): Promise<Result>
-  close(): Promise<void>
-}
-
-const NOBODY = 65_534
-
-function spawnContained(user: number, folder: string, script: string, ...args: string[]): ChildProcess {
-  const contained = ['-I', join(import.meta.dirname, 'contained/run.py'), String(user)]
-  const node = [process.execPath, '--import', join(root, 'scripts/ts.mjs'), script, ...args]
-  const env = { PATH: '/usr/bin:/bin', TMPDIR: folder, HOME: folder }
-  return spawn('python3', [...contained, ...node], { cwd: root, stdio: ['pipe', 'pipe', 'inherit'], env })
-}
-
-async function contain(user: number, request: object): Promise<Contained> {
-  const folder = await mkdtemp(join(tmpdir(), 'contained-'))
-  await chmod(folder, 0o777)
-  const script = join(import.meta.dirname, 'contained/cases.ts')
-  const child = spawnContained(user, folder, script, JSON.stringify(request))
-  const lines: AsyncIterator<string> = (createInterface({ input: child.stdout as NodeJS.ReadableStream }) as Interface)[
-    Symbol.asyncIterator
-  ]()
-  const next = async () => JSON.parse((await lines.next()).value ?? '{}')
-  const first = await next()
-  if (!first.ready && !first.refused) throw new Error('the contained server did not start')
-  return {
-    first,
-    folder,
-    async ask(kind, text, seconds = 10) {
-      child.stdin?.write(`${JSON.stringify({ kind, text, seconds })}\n`)
-      return next()
-    },
-    async close() {
-      child.stdin?.end()
-      if (child.exitCode === null) await new Promise((done) => child.once('exit', done))
-      await rm(folder, { recursive: true, force: true })
-    },
-  }
-}
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Contained, canContain, contain, NOBODY } from './contained/contain.ts'
 
 const levels = [
   { name: 'landlock-uid', user: 0, request: { level: 'landlock-uid' } },
@@ -256,67 +200,5 @@ os.kill(os.getpid(), signal.SIGUSR1)`
   test.skipIf(older)('H2 BR-126 when the zygote dies, nothing of any session lives on', async () => {
     await shell('setsid nohup sleep 5432.5 > /dev/null 2>&1 & echo')
     expect((await contained.ask('crash', 'sleep 5432.5')).stdout).toBe('[]')
-  })
-})
-
-describe.skipIf(!canContain)('H5 a level that cannot be had is refused with its reason', () => {
-  test.each([
-    ['ns where namespaces are refused', 0, { level: 'ns' }, /unshare: Operation not permitted/],
-    ['ns for a user where namespaces are refused', NOBODY, { level: 'ns' }, /unshare: Operation not permitted/],
-    ['landlock as root', 0, { level: 'landlock' }, /would run as root/],
-    ['landlock-uid as somebody else', NOBODY, { level: 'landlock-uid' }, /only root/],
-    ['landlock without Landlock', NOBODY, { level: 'landlock', landlockAtMost: 0 }, /Landlock: not there/],
-    ['landlock with one too old', NOBODY, { level: 'landlock', landlockAtMost: 2 }, /ABI 2 is too old/],
-    ['process as root', 0, { level: 'process' }, /would run as root/],
-  ])('%s', async (_what, user, request, reason) => {
-    const contained = await contain(user, request)
-    onTestFinished(() => contained.close())
-    expect(contained.first.refused).toMatch(reason)
-  })
-
-  test('process is what it says: programs run, files are not protected', async () => {
-    const contained = await contain(NOBODY, { level: 'process' })
-    onTestFinished(() => contained.close())
-    expect(contained.first).toMatchObject({ ready: expect.stringContaining('no protection of files'), selfTest: null })
-    expect((await contained.ask('python', 'open("/etc/passwd").read()[:4]')).stdout).toBe("'root'\n")
-  })
-})
-
-describe.skipIf(!canContain)('H5 the server in a container that refuses namespaces', () => {
-  async function start(user: number, settings: object): Promise<{ events: { msg: string; url?: string }[] }> {
-    const folder = await mkdtemp(join(tmpdir(), 'contained-'))
-    await chmod(folder, 0o777)
-    const child = spawnContained(user, folder, join(root, 'services/sandbox/main.ts'))
-    onTestFinished(async () => {
-      child.stdin?.end()
-      if (child.exitCode === null) await new Promise((done) => child.once('exit', done))
-      await rm(folder, { recursive: true, force: true })
-    })
-    child.stdin?.write(`${JSON.stringify(settings)}\n`)
-    const events: { msg: string; url?: string }[] = []
-    for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-      const event = JSON.parse(line)
-      events.push(event)
-      if (event.url) break
-    }
-    return { events }
-  }
-
-  test.each([
-    ['root', 0, 'landlock-uid'],
-    ['somebody else', NOBODY, 'landlock'],
-  ])('as %s it takes the next best level, and health says why', { timeout: 60_000 }, async (_who, user, level) => {
-    const { events } = await start(user, { python: '/usr/bin/python3' })
-    const url = events.at(-1)?.url
-    const health = JSON.parse(await (await fetch(`${url}/health`)).text())
-    expect(health).toMatchObject({ status: 'ok', isolation: { level } })
-    expect(health.isolation.refused[0]).toEqual({ level: 'ns', reason: 'unshare: Operation not permitted' })
-  })
-
-  test('below what is wanted it does not start, and names every reason', { timeout: 60_000 }, async () => {
-    const { events } = await start(NOBODY, { python: '/usr/bin/python3', minIsolation: 'landlock-uid' })
-    expect(events.at(-1)?.msg).toBe(
-      "did not start: no isolation of level 'landlock-uid' or better can be had here (ns: unshare: Operation not permitted; landlock-uid: setuid: only root can give sessions users of their own)",
-    )
   })
 })

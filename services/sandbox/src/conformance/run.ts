@@ -1,5 +1,7 @@
-import { callChecks, fileChecks, sessionChecks } from './checks.ts'
+import { callChecks } from './call-checks.ts'
 import { Breach, openClient, Unserved } from './client.ts'
+import { fileChecks } from './file-checks.ts'
+import { sessionChecks } from './session-checks.ts'
 
 export interface CheckResult {
   name: string

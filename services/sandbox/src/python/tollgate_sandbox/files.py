@@ -1,10 +1,9 @@
 """A session's files, on behalf of the server: done inside the session, with the session's own rights."""
 
-import errno
 import os
 import stat
 
-from . import kernel
+from .opening import Opened, Refused, full
 
 #: most entries that one look over the workspace takes in
 _MAX_ENTRIES = 5_000
@@ -12,15 +11,6 @@ _MAX_DEPTH = 16
 _MAX_LISTED = 10_000
 #: of a file that is being written; hidden, and gone when the writing ends
 UPLOAD_PREFIX = ".upload-"
-
-
-class Refused(Exception):
-    """What to answer, as HTTP would say it."""
-
-    def __init__(self, status, reason):
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
 
 
 class Workspace:
@@ -87,7 +77,7 @@ class Workspace:
                 try:
                     written = os.pwrite(fd, data, offset)
                 except OSError as error:
-                    raise _full(error) from error
+                    raise full(error) from error
                 data = data[written:]
                 offset += written
 
@@ -115,7 +105,7 @@ class Workspace:
                         os.fchmod(written, stat.S_IMODE(target.st_mode))
                 os.rename(source, name, src_dir_fd=self._root, dst_dir_fd=fd)
             except OSError as error:
-                raise _full(error) from error
+                raise full(error) from error
         return relative
 
     def discard(self, upload):
@@ -180,7 +170,7 @@ class Workspace:
         return full[len(self.path) + 1 :]
 
     def _opened(self, relative, flags, mode=0):
-        return _Open(self._root, relative, flags, mode)
+        return Opened(self._root, relative, flags, mode)
 
     def _folder(self, relative):
         """The folder, made with all that lead to it where it is missing."""
@@ -193,41 +183,8 @@ class Workspace:
                 except FileExistsError:
                     pass
                 except OSError as error:
-                    raise _full(error) from error
+                    raise full(error) from error
         return self._opened(relative or ".", os.O_PATH | os.O_DIRECTORY)
-
-
-class _Open:
-    """An open file as a context; why it could not be opened is said as HTTP would."""
-
-    def __init__(self, root, relative, flags, mode):
-        try:
-            self.fd = kernel.openat2(root, relative, flags, mode)
-        except OSError as error:
-            raise _unopened(error) from error
-
-    def __enter__(self):
-        return self.fd
-
-    def __exit__(self, *_):
-        os.close(self.fd)
-
-
-def _unopened(error):
-    if error.errno in (errno.EXDEV, errno.ELOOP):
-        return Refused(403, "leads outside the workspace")
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return Refused(404, "no such file")
-    if error.errno == errno.EACCES:
-        return Refused(403, "not permitted")
-    return _full(error)
-
-
-def _full(error):
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM):
-        return Refused(413, "the workspace is full")
-    # a name too long, a device without a driver, a file where a folder should be
-    return Refused(400, os.strerror(error.errno))
 
 
 def _described(path, status):

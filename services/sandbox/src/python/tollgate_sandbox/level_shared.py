@@ -61,6 +61,8 @@ class SharedLevel:
         return 0
 
     def _check(self):
+        if not seccomp.is_possible():
+            raise OSError(0, f"no filter for {kernel.MACHINE}", "seccomp")
         if self._abi == 0 and self.name != "process":
             raise OSError(0, "not there", "Landlock")
         if self.own_users:

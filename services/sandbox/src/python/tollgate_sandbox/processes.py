@@ -2,8 +2,10 @@
 
 import os
 import signal
+import time
 
-_ROUNDS = 200
+_PATIENCE_SECONDS = 5
+_PAUSE_SECONDS = 0.002
 
 
 def parents():
@@ -78,15 +80,27 @@ def comes_from(pid, ancestor):
 
 
 def end_descendants(ancestor, keep=()):
-    """Stops them all first, so that none can start another, then ends them. True when none is left but zombies."""
-    for _ in range(_ROUNDS):
-        alive = {pid: state for pid, state in descendants(ancestor, keep).items() if state not in b"ZX"}
+    """Stops them all first, so that none can start another, then ends them. True when none is left but zombies.
+
+    A process that is about to be stopped cannot fork any more: once a look finds nobody new, there will be nobody new.
+    """
+    stopped = set()
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        alive = [pid for pid, state in descendants(ancestor, keep).items() if state not in b"ZX"]
         if not alive:
             return True
-        running = [pid for pid, state in alive.items() if state not in b"Tt"]
-        for pid in running or alive:
-            kill(pid, signal.SIGSTOP if running else signal.SIGKILL)
-    return False
+        late = time.monotonic() > deadline
+        fresh = [pid for pid in alive if pid not in stopped]
+        for pid in fresh:
+            kill(pid, signal.SIGSTOP)
+        stopped.update(fresh)
+        if late or not fresh:
+            for pid in alive:
+                kill(pid)
+            time.sleep(_PAUSE_SECONDS)
+        if late:
+            return False
 
 
 def kill(pid, number=signal.SIGKILL):

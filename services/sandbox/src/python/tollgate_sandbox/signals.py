@@ -12,7 +12,7 @@ import os
 import socket
 import struct
 
-from . import processes, seccomp
+from . import calls, processes, seccomp
 from .kernel import MACHINE
 
 _REQUEST = struct.Struct("=QII iIQ 6Q")
@@ -64,7 +64,7 @@ class Guard:
         ours = os.getpid()
         if target > 0:
             return target != ours and processes.comes_from(target, ours)
-        if target == -1 or number != seccomp.SIGNALS["kill"][self._column]:
+        if target == -1 or number != calls.SIGNALS["kill"][self._column]:
             return False
         members = processes.group(-target)
         return bool(members) and all(pid != ours and processes.comes_from(pid, ours) for pid in members)

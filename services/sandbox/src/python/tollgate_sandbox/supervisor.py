@@ -8,7 +8,8 @@ import os
 import select
 import time
 
-from . import files, framing, processes, program, watch
+from . import file_service, files, framing, processes, program, watch
+from .run import Run
 
 _WATCH_SECONDS = 0.05
 _WATCH_IDLE_SECONDS = 0.5
@@ -17,25 +18,6 @@ _INTERRUPT_SECONDS = 0.1
 _TIMED_OUT = 124
 _KILLED = 137
 _MAX_FILES = 1_000
-
-
-class _Run:
-    """One call under way."""
-
-    def __init__(self, request, kind, timeout, output_bytes):
-        self.request = request
-        self.kind = kind
-        self.deadline = time.monotonic() + timeout
-        self.timeout = timeout
-        self.stdout = program.Output(output_bytes)
-        self.stderr = program.Output(output_bytes)
-        #: the shell, if that is what runs
-        self.command = None
-        #: pipes that every writer has closed
-        self.silent = set()
-        #: why it is being ended
-        self.ending = None
-        self.interrupts_until = 0.0
 
 
 class Supervisor:
@@ -130,8 +112,6 @@ class Supervisor:
         command = self._run.command if self._run else None
         return {source.pid for source in (self._interpreter.program, command) if source}
 
-    # ---- calls ----
-
     def _take_messages(self):
         for header, body in self._reader.read():
             operation = header["op"]
@@ -142,12 +122,12 @@ class Supervisor:
                     self._run.ending = "cancelled"
                     self._run.deadline = time.monotonic()
             else:
-                self._send(*self._serve_files(operation, header, body))
+                self._send(*self._serve_file(header, body))
 
     def _begin(self, header, body):
         if self._run is not None:
             raise framing.Closed  # the server never asks twice at once
-        run = _Run(header["id"], header["op"], header["timeout"], self._limits["output_bytes"])
+        run = Run(header["id"], header["op"], header["timeout"], self._limits["output_bytes"])
         if header["op"] == "shell":
             text = body.decode("utf-8", "replace")
             run.command = program.shell_command(self._level, self._limits, self._shell, self._environment, text)
@@ -257,32 +237,12 @@ class Supervisor:
         header["files_bytes"] = len(names)
         self._send(header, bytes(run.stdout.kept) + bytes(run.stderr.kept) + names)
 
-    # ---- files ----
-
-    def _serve_files(self, operation, header, body):
-        reply = {"id": header["id"], "status": 200}
-        try:
-            if operation == "list":
-                return reply, framing.encode(self._files.list(header["path"]))
-            if operation == "tree":
-                names = self._files.tree(header["path"])
-                return {**reply, "folder": names is not None}, framing.encode(names)
-            if operation == "read":
-                size, identity, data = self._files.read(header["path"], header["offset"], header["length"])
-                return {**reply, "size": size, "identity": identity}, data
-            if operation == "write":
-                self._files.write(header["upload"], header["offset"], body)
-                return reply, b""
-            if operation == "commit":
-                path = self._files.commit(header["upload"], header["path"], header["exclusive"])
-                self._seen[path] = self._files.written(path)
-                return {**reply, "path": path}, b""
-            if operation == "discard":
-                self._files.discard(header["upload"])
-                return reply, b""
-        except files.Refused as refused:
-            return {**reply, "status": refused.status, "reason": refused.reason}, b""
-        raise framing.Closed
+    def _serve_file(self, header, body):
+        answer = file_service.serve(self._files, header, body)
+        if "path" in answer[0]:
+            path = answer[0]["path"]
+            self._seen[path] = self._files.written(path)  # put there by the server, so no call has made it
+        return answer
 
     def _send(self, header, body=b""):
         framing.send(self._channel, header, body)

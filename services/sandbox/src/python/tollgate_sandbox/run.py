@@ -1,0 +1,22 @@
+"""What the supervisor knows of the call that is under way."""
+
+import time
+
+from . import program
+
+
+class Run:
+    def __init__(self, request, kind, timeout, output_bytes):
+        self.request = request
+        self.kind = kind
+        self.deadline = time.monotonic() + timeout
+        self.timeout = timeout
+        self.stdout = program.Output(output_bytes)
+        self.stderr = program.Output(output_bytes)
+        #: the shell, if that is what runs
+        self.command = None
+        #: pipes that every writer has closed
+        self.silent = set()
+        #: why it is being ended
+        self.ending = None
+        self.interrupts_until = 0.0

@@ -1,0 +1,59 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface, type Interface } from 'node:readline'
+
+const root = join(import.meta.dirname, '../../../..')
+/** Whoever is not root cannot take on another user, nor make the namespace that keeps these tests from the machine. */
+export const canContain = process.getuid?.() === 0
+
+interface Result {
+  stdout: string
+  stderr: string
+  exitCode: number
+  ending?: string
+  lost?: string
+  ms: number
+}
+export interface Contained {
+  first: { ready?: string; refused?: string; selfTest?: string | null; pid: number }
+  folder: string
+  ask(kind: string, text: string, seconds?: number): Promise<Result>
+  close(): Promise<void>
+}
+
+export const NOBODY = 65_534
+
+export function spawnContained(user: number, folder: string, script: string, ...args: string[]): ChildProcess {
+  const contained = ['-I', join(import.meta.dirname, 'run.py'), String(user)]
+  const node = [process.execPath, '--import', join(root, 'scripts/ts.mjs'), script, ...args]
+  const env = { PATH: '/usr/bin:/bin', TMPDIR: folder, HOME: folder }
+  return spawn('python3', [...contained, ...node], { cwd: root, stdio: ['pipe', 'pipe', 'inherit'], env })
+}
+
+export async function contain(user: number, request: object): Promise<Contained> {
+  const folder = await mkdtemp(join(tmpdir(), 'contained-'))
+  await chmod(folder, 0o777)
+  const script = join(import.meta.dirname, 'cases.ts')
+  const child = spawnContained(user, folder, script, JSON.stringify(request))
+  const lines: AsyncIterator<string> = (createInterface({ input: child.stdout as NodeJS.ReadableStream }) as Interface)[
+    Symbol.asyncIterator
+  ]()
+  const next = async () => JSON.parse((await lines.next()).value ?? '{}')
+  const first = await next()
+  if (!first.ready && !first.refused) throw new Error('the contained server did not start')
+  return {
+    first,
+    folder,
+    async ask(kind, text, seconds = 10) {
+      child.stdin?.write(`${JSON.stringify({ kind, text, seconds })}\n`)
+      return next()
+    },
+    async close() {
+      child.stdin?.end()
+      if (child.exitCode === null) await new Promise((done) => child.once('exit', done))
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
