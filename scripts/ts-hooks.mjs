@@ -5,6 +5,7 @@ import { stop, transform } from 'esbuild'
 /** The compiler is a process of its own: it goes when nothing has been loaded for so long, and comes back when needed. */
 const IDLE_MS = 5_000
 let idle
+let loading = 0
 
 /**
  * Takes the types out of a module and leaves everything else as written. Names of functions are not kept up by extra
@@ -12,7 +13,18 @@ let idle
  */
 export async function load(url, context, next) {
   if (!/^file:.*\.ts(\?|$)/.test(url)) return next(url, context)
-  const sourcefile = fileURLToPath(url)
+  clearTimeout(idle)
+  loading += 1
+  try {
+    return { format: 'module', source: await withoutTypes(fileURLToPath(url)), shortCircuit: true }
+  } finally {
+    loading -= 1
+    // a compiler that is stopped over a module never answers for it
+    if (loading === 0) idle = setTimeout(stop, IDLE_MS).unref()
+  }
+}
+
+async function withoutTypes(sourcefile) {
   const { code } = await transform(await readFile(sourcefile, 'utf8'), {
     loader: 'ts',
     format: 'esm',
@@ -22,7 +34,5 @@ export async function load(url, context, next) {
     sourcesContent: false,
     tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
   })
-  clearTimeout(idle)
-  idle = setTimeout(stop, IDLE_MS).unref()
-  return { format: 'module', source: code, shortCircuit: true }
+  return code
 }
