@@ -42,6 +42,8 @@ export interface Deployment {
   kill(name: ServiceName, signal: NodeJS.Signals): Promise<Ended>
   /** Starts the process, again or for the first time, on the same port; `env` lasts for this life. */
   start(name: ServiceName, env?: Record<string, string>): void
+  /** One more process of a service, which is ready for work. It ends with the deployment. */
+  replica(name: ServiceName, env?: Record<string, string>): Promise<ServiceProcess>
   /** Resolves once every process that runs can take work, or only the named one's. */
   ready(name?: ServiceName): Promise<void>
   /** What the process wrote, over all its lives. */
@@ -81,6 +83,7 @@ export async function startDeployment(kind: Kind, options: DeploymentOptions = {
   }
 
   const lives = new Map<ProcessName, ServiceProcess[]>()
+  const replicas: ServiceProcess[] = []
   const placeOf = (name: ServiceName): ProcessName => (kind === 'standalone' ? 'all' : name)
   const livesOf = (place: ProcessName): ServiceProcess[] => {
     const found = lives.get(place)
@@ -116,6 +119,13 @@ export async function startDeployment(kind: Kind, options: DeploymentOptions = {
       return process.ended
     },
     start: (name, more) => launch(placeOf(name), more),
+    async replica(name, more) {
+      const healthPort = await steadyPort()
+      const process = startService(name, { env: { ...shared, OTARI_HEALTH_PORT: String(healthPort), ...more } })
+      replicas.push(process)
+      await untilReady(process, name, `http://127.0.0.1:${healthPort}`)
+      return process
+    },
     async ready(name) {
       const waited = name === undefined ? [...lives.keys()] : [placeOf(name)]
       const running = waited.filter((place) => latest(place).end === undefined)
@@ -123,10 +133,14 @@ export async function startDeployment(kind: Kind, options: DeploymentOptions = {
       await Promise.all(running.map((place) => untilReady(latest(place), place, healthUrl(place))))
     },
     logs: (name) => logs(placeOf(name)),
-    allLogs: () => [...lives.keys()].map((place) => logs(place)).join('\n'),
+    allLogs: () =>
+      [...[...lives.keys()].map((place) => logs(place)), ...replicas.map((one) => one.output())].join('\n'),
     async stop() {
       const ends = new Map<ProcessName, Ended>()
-      await Promise.all([...lives.keys()].map(async (place) => ends.set(place, await stopProcess(latest(place)))))
+      await Promise.all([
+        ...[...lives.keys()].map(async (place) => ends.set(place, await stopProcess(latest(place)))),
+        ...replicas.map(stopProcess),
+      ])
       await database?.drop()
       rmSync(folder, { recursive: true, force: true })
       return ends

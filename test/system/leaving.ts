@@ -94,13 +94,13 @@ export function leavingClients(use: () => System): void {
     test.each([true, false])('while a page loads (stream: %s) ends it, and asks no model again', async (stream) => {
       const { outside } = use()
       const tag = `loading-${stream}`
-      const left = outside.leftPages()
-      outside.pageDelayMs = (target) => (target.includes(tag) ? undefined : 0)
+      const left = outside.web.left()
+      outside.web.delayMs = (target) => (target.includes(tag) ? undefined : 0)
       const row = await rowAfter(async () => {
         const { socket } = post(use(), body(tag, ['fetch'], { stream }))
         await expect.poll(() => outside.web.requests.filter(({ target }) => target.includes(tag)).length).toBe(1)
         socket.destroy()
-        await expect.poll(outside.leftPages, AT_ONCE).toBe(left + 1)
+        await expect.poll(outside.web.left, AT_ONCE).toBe(left + 1)
       })
       expect(row).toMatchObject({ status: 'cancelled', prompt_tokens: 101 })
       expect(rounds(tag)).toBe(1)

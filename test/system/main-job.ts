@@ -1,9 +1,10 @@
 import type OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { openaiClient, type UsageRow } from './client.ts'
-import { hit, type Outside, pageText } from './outside.ts'
+import { hit, type Outside } from './outside.ts'
 import { allTools, SITE, sumOf, threeTools } from './scripted-jobs.ts'
 import { type System, settledRow } from './system.ts'
+import { pageText } from './web.ts'
 
 const labels = ['searxng:engine', 'builtin:builtin_fetch', 'otari:code_execution']
 /** What four rounds of the scripted model add up to. */

@@ -11,8 +11,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ask, makeKey, setPrice } from './client.ts'
 import { type Deployment, type ServiceName, startDeployment } from './deployment.ts'
 import { allRows, expectExactLedger, expectHoldsEnd, type Sent, sendJob } from './ledger.ts'
-import { hit, type Outside, openOutside } from './outside.ts'
+import { hit, type Outside, openOutside, proxyUrl } from './outside.ts'
 import { seeded, seedOf } from './random.ts'
+import { openWeb } from './web.ts'
 
 /** A request's own deadline, and when its client must have heard of its end. */
 const REQUEST_MS = 40_000
@@ -31,7 +32,7 @@ describe('services that are killed', () => {
   let otlp: OtlpReceiver
   let execMs: () => number
   const atUsualPace = () => {
-    outside.pageDelayMs = () => between(0, 250)
+    outside.web.delayMs = () => between(0, 250)
     execMs = () => between(0, 250)
   }
   let deployment: Deployment
@@ -87,19 +88,30 @@ describe('services that are killed', () => {
   const rowOf = async (tag: string) => (await allRows(deployment)).find(({ model }) => model === `m-${tag}`)
 
   test('a fetch-worker that dies over a page: another takes the page over, and it is charged once', async () => {
-    outside.pageDelayMs = (target) => (target.includes('/page/taken-over?') && !taken() ? undefined : 0)
-    const pages = () => outside.web.requests.filter(({ target }) => target.includes('/page/taken-over?')).length
-    const taken = () => pages() > 1
+    // each worker has a web of its own, which tells whose page it is
+    const otherWeb = await openWeb()
+    const other = await deployment.replica('fetch-worker', { HTTP_PROXY: proxyUrl(otherWeb) })
+    const pages = () => [outside.web, otherWeb].map(({ requests }) => requests.filter(isTaken).length)
+    const isTaken = ({ target }: { target: string }) => target.includes('/page/taken-over?')
+    for (const web of [outside.web, otherWeb]) {
+      web.delayMs = () => (pages().includes(0) ? undefined : 0)
+    }
     const job = send('taken-over')
-    await expect.poll(pages, { timeout: 10_000 }).toBe(1)
-    await deployment.kill('fetch-worker', 'SIGKILL')
-    await restart('fetch-worker')
+    await expect.poll(() => pages().toSorted(), { timeout: 10_000 }).toEqual([0, 1])
+    const first = pages().indexOf(1)
+    if (first === 0) await deployment.kill('fetch-worker', 'SIGKILL')
+    else other.signal('SIGKILL')
     expect((await job).ending).toEqual({ kind: 'whole' })
-    expect(pages()).toBe(2)
+    expect(pages()).toEqual([1, 1])
     await expect
       .poll(() => rowOf('taken-over'), { timeout: 10_000 })
       .toMatchObject({ status: 'success', billing_meters: { tools: { web_fetch: { billed: 1, errors: 0 } } } })
+
     atUsualPace()
+    if (first === 0) await restart('fetch-worker')
+    other.signal('SIGTERM')
+    await other.ended
+    await otherWeb.close()
   }, 120_000)
 
   test('a billing that dies under a request: the request ends well, new ones are refused, its row comes later', async () => {
@@ -142,7 +154,7 @@ describe('services that are killed', () => {
       name: 'fetch-worker',
       tool: 'web_fetch',
       slowDown: () => {
-        outside.pageDelayMs = () => 2_000
+        outside.web.delayMs = () => 2_000
       },
       calls: () => outside.web.requests.length,
     },
@@ -174,7 +186,7 @@ describe('services that are killed', () => {
   )
 
   test('a gateway that dies over a stream: the client knows at once, and what ran is charged by the sweep', async () => {
-    outside.pageDelayMs = () => undefined
+    outside.web.delayMs = () => undefined
     const pages = outside.web.requests.length
     const job = send('abandoned')
     await expect.poll(() => outside.web.requests.length, { timeout: 10_000 }).toBe(pages + 1)
@@ -199,6 +211,7 @@ describe('services that are killed', () => {
     const underWay = new Set<string>()
     /** Some request is past its admission, and not at its end. */
     const busy = () => [...underWay].some((tag) => outside.jobs.seen(tag).rounds > 0)
+    const whole = () => sent.filter(({ ending }) => ending.kind === 'whole').length
     const load = async (client: number) => {
       for (let n = 0; !over; n += 1) {
         const tag = `c${client}n${n}x`
@@ -206,10 +219,11 @@ describe('services that are killed', () => {
         const { ending } = await send(tag)
         underWay.delete(tag)
         // no gateway, or one that takes nothing new: a client comes back a little later
-        if (ending.kind !== 'whole') await sleep(200)
+        if (ending.kind !== 'whole') await sleep(500)
       }
     }
     const killOver = async (name: ServiceName) => {
+      // each kill is over a request, and each time the deployment comes back by itself
       for (let kills = 0; kills < KILLS; ) {
         await expect.poll(busy, { timeout: 120_000, interval: 20 }).toBe(true)
         await sleep(between(0, 1_000))
@@ -217,6 +231,8 @@ describe('services that are killed', () => {
         kills += 1
         await deployment.kill(name, 'SIGKILL')
         await restart(name)
+        const before = whole()
+        await expect.poll(whole, { timeout: 120_000, interval: 20 }).toBeGreaterThan(before)
       }
     }
     const clients = Promise.all(Array.from({ length: 4 }, (_, client) => load(client)))
@@ -225,8 +241,7 @@ describe('services that are killed', () => {
     })
     await clients
 
-    const whole = sent.filter(({ ending }) => ending.kind === 'whole').length
-    console.log(`${sent.length} requests, ${whole} of them answered whole`)
+    console.log(`${sent.length} requests, ${whole()} of them answered whole`)
     await expectEndings()
   }, 900_000)
 
