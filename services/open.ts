@@ -78,19 +78,31 @@ export const open = {
     return startFetchWorker({ bus, log, settings: slices.fetchSettings(config, env) })
   },
 
-  async sandboxBroker(
-    { config, bus, log }: Shared,
-    sandbox: { url?: string | undefined; why?: string },
-  ): Promise<Running> {
+  async sandboxBroker({ config, bus, log }: Shared, sandbox: SandboxAt): Promise<Running> {
     const { startSandboxBroker } = await import('@tollgate/sandbox-broker')
-    return startSandboxBroker({ bus, log, settings: slices.sandboxBrokerSettings(config, sandbox.url, sandbox.why) })
+    return startSandboxBroker({ bus, log, settings: slices.sandboxBrokerSettings(config, sandbox) })
   },
 }
 
+/** Where the sandbox is and what opens it, or why there is none. */
+export interface SandboxAt {
+  url?: string | undefined
+  token?: string | undefined
+  why?: string
+}
+
 /** The bundled code-execution backend; throws a sentence when this machine cannot run one. */
-export async function openSandbox({ config, log }: Setup, port: number): Promise<Running & { url: string }> {
+export async function openSandbox(
+  { config, env, log }: Setup,
+  at: { port: number; token: string | undefined },
+): Promise<Running & { url: string }> {
   const { startSandbox } = await import('@tollgate/sandbox')
-  return startSandbox({ log, settings: { ...slices.sandboxSettings(config), port } })
+  const settings = {
+    ...slices.sandboxSettings(config),
+    port: at.port,
+    ...(at.token === undefined ? {} : { token: at.token }),
+  }
+  return startSandbox({ log, settings, ...(env.PATH === undefined ? {} : { path: env.PATH }) })
 }
 
 export const busPart = (bus: Bus): Running => ({

@@ -7,6 +7,7 @@ import type { ProxyVariables } from '@tollgate/http'
 import { defaultSandboxSettings, type SandboxSettings } from '@tollgate/sandbox'
 import type { SandboxBrokerSettings } from '@tollgate/sandbox-broker'
 import type { SearchSettings } from '@tollgate/search-broker'
+import type { SandboxAt } from './open.ts'
 
 // Each service is handed its own part of the configuration, in its own words, and sees nothing else of it.
 
@@ -82,16 +83,12 @@ function perMillion(dollars: number | string): string {
   return formatDecimal(parseDecimal(text, 14) * 1_000_000n, 14)
 }
 
-export const sandboxBrokerSettings = (
-  config: Config,
-  url: string | undefined,
-  why?: string,
-): SandboxBrokerSettings => ({
+export const sandboxBrokerSettings = (config: Config, { url, token, why }: SandboxAt): SandboxBrokerSettings => ({
   provider: config.sandbox_provider,
   execTimeoutSeconds: config.sandbox_exec_timeout_sec,
   ...(url === undefined ? {} : { url }),
   ...(why === undefined ? {} : { unavailableReason: why }),
-  ...(config.sandbox_token === undefined ? {} : { token: config.sandbox_token }),
+  ...(token === undefined ? {} : { token }),
   ...(config.sandbox_session_image === undefined ? {} : { sessionImage: config.sandbox_session_image }),
 })
 
@@ -100,7 +97,6 @@ export const sandboxSettings = (config: Config): SandboxSettings => ({
   host: config.sandbox_host,
   port: config.sandbox_port,
   maxSessions: config.sandbox_max_sessions,
-  ...(config.sandbox_token === undefined ? {} : { token: config.sandbox_token }),
   ...(config.sandbox_python === undefined ? {} : { python: config.sandbox_python }),
   ...(config.sandbox_min_isolation === undefined ? {} : { minIsolation: config.sandbox_min_isolation }),
 })

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { memoryBus, natsBus } from '@tollgate/bus'
@@ -7,7 +8,7 @@ import { type Life, runUntilSignal, startHealth } from '@tollgate/service'
 import { startTelemetry } from '@tollgate/telemetry'
 import { keyLines, setStarterPrices, welcome } from './first-start.ts'
 import { natsAccess } from './nats-access.ts'
-import { busPart, open, openSandbox, type ServiceName, type Setup, type Shared } from './open.ts'
+import { busPart, open, openSandbox, type SandboxAt, type ServiceName, type Setup, type Shared } from './open.ts'
 
 const root = join(import.meta.dirname, '..')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -26,7 +27,7 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
   const { config, log } = setup
   await openProcess(name, life, setup)
   if (name === 'sandbox') {
-    life.keep(name, await openSandbox(setup, config.sandbox_port))
+    life.keep(name, await openSandbox(setup, { port: config.sandbox_port, token: config.sandbox_token }))
     return
   }
   const db = name === 'gateway' || name === 'billing' ? await openPostgres(name, life, setup) : undefined
@@ -60,7 +61,7 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
       life.keep(name, await open.fetchWorker(shared))
       break
     case 'sandbox-broker':
-      life.keep(name, await open.sandboxBroker(shared, { url: config.sandbox_url }))
+      life.keep(name, await open.sandboxBroker(shared, { url: config.sandbox_url, token: config.sandbox_token }))
       break
     default:
       return name satisfies never
@@ -82,7 +83,10 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
 
   const bus = memoryBus({ log })
   const shared: Shared = { ...setup, bus, version }
-  const sandbox = config.sandbox_url === undefined ? await openBundledSandbox(life, setup) : { url: config.sandbox_url }
+  const sandbox =
+    config.sandbox_url === undefined
+      ? await openBundledSandbox(life, setup)
+      : { url: config.sandbox_url, token: config.sandbox_token }
   life.keep('billing', await open.billing(shared, db))
   life.keep('sandbox-broker', await open.sandboxBroker(shared, sandbox))
   life.keep('search-broker', await open.searchBroker(shared))
@@ -95,12 +99,14 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
   console.log(await welcome({ ...gateway, config, bus, url: gateway.running.url }))
 }
 
-async function openBundledSandbox(life: Life, setup: Setup): Promise<{ url?: string; why?: string }> {
+/** For this process alone: whoever else is on this machine does not know its token. */
+async function openBundledSandbox(life: Life, setup: Setup): Promise<SandboxAt> {
   if (!setup.config.sandbox_bundled) return { why: 'the bundled sandbox is switched off and no sandbox_url is set' }
   try {
-    const sandbox = await openSandbox(setup, 0)
+    const token = setup.config.sandbox_token ?? randomBytes(32).toString('hex')
+    const sandbox = await openSandbox(setup, { port: 0, token })
     life.keep('sandbox', sandbox)
-    return { url: sandbox.url }
+    return { url: sandbox.url, token }
   } catch (error) {
     const why = `the bundled sandbox did not start: ${error instanceof Error ? error.message : 'unknown reason'}`
     setup.log.warn({ err: error }, why)

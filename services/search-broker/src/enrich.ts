@@ -8,6 +8,7 @@ import {
   RESULT_TEXT_CHARACTERS,
   type Tenancy,
 } from '@tollgate/contracts'
+import { openDeadline } from '@tollgate/http'
 import { countPage } from './metrics.ts'
 import type { FoundHit } from './providers/provider.ts'
 import { mayVisit } from './results.ts'
@@ -73,9 +74,9 @@ function bodyOf(hit: FoundHit, page: FetchedPage | undefined, policy: DomainPoli
 
 async function readPage(bus: Bus, url: string, options: EnrichOptions): Promise<FetchedPage | undefined> {
   const { tenancy, policy, allowPrivateHosts, signal, slots } = options
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.max(0, options.deadline - Date.now()))])
+  const limit = openDeadline(options.deadline, signal)
   try {
-    const page = await slots.run(limit, () =>
+    const page = await slots.run(limit.signal, () =>
       bus.call(
         fetchPage,
         { tenancy, url, policy, allowPrivateHosts, maxTextBytes: PAGE_TEXT_BYTES, timeoutMs: DOWNLOAD_MS },
@@ -89,7 +90,9 @@ async function readPage(bus: Bus, url: string, options: EnrichOptions): Promise<
     countPage(page === 'full' ? 'rate_limited' : page.failure)
   } catch (thrown) {
     signal.throwIfAborted()
-    countPage(limit.aborted ? 'timeout' : Fault.from(thrown).failure)
+    countPage(limit.expired ? 'timeout' : Fault.from(thrown).failure)
+  } finally {
+    limit.end()
   }
   return undefined
 }

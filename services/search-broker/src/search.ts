@@ -1,6 +1,6 @@
 import type { Bus, CallContext } from '@tollgate/bus'
 import { type FailureTag, Fault, type searchQuery } from '@tollgate/contracts'
-import type { TrustedClient } from '@tollgate/http'
+import { openDeadline, type TrustedClient } from '@tollgate/http'
 import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
 import { type Asked, askProvider, type ProviderFailure } from './ask.ts'
@@ -76,10 +76,9 @@ async function ask(
   }
   const query = request.query.trim()
   if (query === '') throw new Fault('invalid_request', 'The query is empty.')
-  const left = deadline - Date.now()
-  if (left <= 0) return failed('timeout')
+  if (deadline <= Date.now()) return failed('timeout')
 
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(left)])
+  const limit = openDeadline(deadline, signal)
   const wanted = {
     query,
     count,
@@ -88,7 +87,7 @@ async function ask(
     wantsPageText: request.enrich && backend.pages.read,
   }
   try {
-    const asked = await slots.run(limit, () =>
+    const asked = await slots.run(limit.signal, () =>
       askProvider(client, provider, { apiBase, apiKey }, wanted, {
         deadline: Math.min(deadline, Date.now() + timeoutMs),
         signal,
@@ -97,8 +96,10 @@ async function ask(
     return asked === 'full' ? failed('rate_limited') : asked
   } catch (thrown) {
     signal.throwIfAborted()
-    if (limit.aborted) return failed('timeout')
+    if (limit.expired) return failed('timeout')
     throw thrown
+  } finally {
+    limit.end()
   }
 }
 
