@@ -9,7 +9,7 @@ const root = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b71692
 const tag = 'traced-walnut'
 
 /** A span is of the trace, or, as a batch of records from several, points to it. */
-const touches = ({ traceId, text }: ReceivedSpan) => traceId === root.traceId || text.includes(root.traceId)
+const touches = ({ traceId, linkedTraceIds }: ReceivedSpan) => [traceId, ...linkedTraceIds].includes(root.traceId)
 
 /** One request, as a tracing backend and the world outside see it. */
 export function oneTrace(use: () => System): void {

@@ -39,9 +39,10 @@ export interface JobModel {
 }
 
 /** Adds up to a number that only running it gives. */
+/** So long that no port, time or size happens to hold its digits. */
 export const sumOf = (tag: string): number =>
-  Array.from(tag).reduce((sum, character) => sum + character.charCodeAt(0), 0)
-const summing = (tag: string): string => `print(sum(map(ord, "${tag}")))`
+  Array.from(tag).reduce((sum, character) => sum + character.charCodeAt(0) * 1_000_003, 0)
+const summing = (tag: string): string => `print(sum(ord(c) * 1_000_003 for c in "${tag}"))`
 
 /** A job `running.<n>` starts a process that would sleep for 60.<n> seconds, and waits for it. */
 const program = (tag: string): string => {

@@ -13,7 +13,9 @@ export interface ReceivedSpan {
   spanId: string
   parentSpanId: string | undefined
   attributes: Record<string, unknown>
-  /** Everything the span says, as text: for tests that nothing secret is in it. */
+  /** The traces its links point to. */
+  linkedTraceIds: string[]
+  /** Everything the span says but ids and times, as text: for tests that nothing secret is in it. */
   text: string
 }
 
@@ -41,6 +43,7 @@ const body = z.object({
               spanId: z.string().regex(/^[0-9a-f]{16}$/),
               parentSpanId: z.string().optional(),
               attributes,
+              links: z.array(z.looseObject({ traceId: z.string() })).default([]),
             }),
           ),
         }),
@@ -92,10 +95,15 @@ const flatten = ({ resourceSpans }: ExportedBody): ReceivedSpan[] =>
         spanId: span.spanId,
         parentSpanId: span.parentSpanId || undefined,
         attributes: plain(span.attributes),
-        text: JSON.stringify(span),
+        linkedTraceIds: span.links.map(({ traceId }) => traceId),
+        text: JSON.stringify(span, said),
       })),
     ),
   )
+
+const unsaid = new Set(['traceId', 'spanId', 'parentSpanId', 'startTimeUnixNano', 'endTimeUnixNano', 'timeUnixNano'])
+/** Ids and times are left out: their digits could spell anything. */
+const said = (name: string, member: unknown): unknown => (unsaid.has(name) ? undefined : member)
 
 const plain = (list: z.output<typeof attributes>): Record<string, unknown> =>
   Object.fromEntries(

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@tollgate/contracts'
 import type { FastifyInstance } from 'fastify'
+import { closeSilentConnections } from './silent-connections.ts'
 
 export interface Drain {
   /** Fires when answers that still run must end: a stream then says so in its dialect, and settles (BR-159). */
@@ -20,6 +21,7 @@ const SWEEP_MS = 100
  */
 export function openDrain(app: FastifyInstance): Drain {
   const cut = new AbortController()
+  const closeSilent = closeSilentConnections(app.server)
   let draining = false
 
   app.addHook('onRequest', (_request, reply, done) => {
@@ -46,7 +48,10 @@ export function openDrain(app: FastifyInstance): Drain {
         Math.max(0, left - Math.min(LAST_WORDS_MS, left / 2)),
       )
       const closed = app.close().then(() => 'closed' as const)
-      const sweeping = setInterval(() => app.server.closeIdleConnections(), SWEEP_MS)
+      const sweeping = setInterval(() => {
+        app.server.closeIdleConnections()
+        closeSilent()
+      }, SWEEP_MS)
       const over = new AbortController()
       try {
         const end = await Promise.race([closed, sleep(Math.max(0, left), 'late' as const, { signal: over.signal })])

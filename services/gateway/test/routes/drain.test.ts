@@ -151,7 +151,18 @@ describe('BR-159 a gateway that closes with answers running', () => {
     )
     expect((await rig.send('GET', '/api/v1/quick', { key: rig.firstKey })).status).toBe(200)
     expect(rig.lines().filter(({ level }) => level === 'error')).toEqual([])
-    expect(await rig.drain(Date.now() + 1_500)).toBe(true)
+    expect(await rig.drain(Date.now() + 20_000)).toBe(true)
+  })
+
+  test('BR-163 is closed at once with connections on which nothing was ever sent', async () => {
+    const { hostname, port } = new URL(rig.url)
+    const sockets = Array.from({ length: 20 }, () => connect(Number(port), hostname))
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    const closed = Promise.all(sockets.map((socket) => once(socket, 'close')))
+    const began = performance.now()
+    expect(await rig.drain(Date.now() + 20_000)).toBe(true)
+    expect(performance.now() - began).toBeLessThan(5_000)
+    await closed
   })
 })
 
