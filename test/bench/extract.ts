@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { openLog } from '@tollgate/telemetry'
 import { z } from 'zod'
+import { defaultReading } from '../../services/fetch-worker/src/extract/job.ts'
 import { type ExtractPool, openExtractPool } from '../../services/fetch-worker/src/extract/pool.ts'
 import { median, quantile, round } from './statistics.ts'
 import { wordF1 } from './word-f1.ts'
@@ -95,7 +96,13 @@ async function quality(pool: ExtractPool, pages: BenchPage[], reviewed: z.infer<
 }
 
 async function read(pool: ExtractPool, { url, bytes }: BenchPage): Promise<string> {
-  const job = { bytes: new Uint8Array(bytes), contentType: 'text/html; charset=utf-8', url, isCut: false }
+  const job = {
+    bytes: new Uint8Array(bytes),
+    contentType: 'text/html; charset=utf-8',
+    url,
+    isCut: false,
+    ...defaultReading,
+  }
   const result = await pool.run(job, AbortSignal.timeout(30_000))
   return result.status === 'ok' ? result.text : ''
 }

@@ -55,6 +55,32 @@ export const searchQuery = rpc({
   ]),
 })
 
+/** A search as the web MCP server answers it (WM-60); provider and key are the broker's own settings. */
+export const searchMcp = rpc({
+  subject: 'tg.v1.search.mcp',
+  delivery: 'direct',
+  idempotent: true,
+  input: z.object({
+    tenancy,
+    query: z.string().min(1).max(4_096),
+    numResults: z.int().positive().max(20),
+    searchType: z.enum(['general', 'news']),
+    searchDepth: z.enum(['basic', 'advanced', 'fast', 'ultra-fast']),
+  }),
+  output: z.discriminatedUnion('status', [
+    z.object({
+      status: z.literal('ok'),
+      provider: z.enum(['tavily', 'serper', 'brave']),
+      results: z.array(z.object({ title: z.string(), url: z.string(), snippet: z.string() })),
+      /** What the provider reports of its own use; never our price (WM-65 to WM-69). */
+      usage: z.record(z.string(), z.unknown()),
+      label: z.string(),
+    }),
+    /** The text is safe to show: no URL, no key (WM-62, WM-64). */
+    z.object({ status: z.literal('failed'), message: z.string(), label: z.string().optional() }),
+  ]),
+})
+
 /** An instance as the gateway needs to know it: never its key, base URL or operator-only options. */
 export const searchInstance = z.object({
   name: z.string(),

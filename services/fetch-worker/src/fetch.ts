@@ -11,7 +11,7 @@ import type { Download, Downloaded, JudgeHop, ResponseHead } from '@tollgate/htt
 import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
 import { mediaType, readingOf } from './extract/content-type.ts'
-import type { Extracted } from './extract/job.ts'
+import { defaultReading, type ExtractedResult } from './extract/job.ts'
 import type { ExtractPool } from './extract/pool.ts'
 import { extractSeconds, fetchBytes } from './metrics.ts'
 import { defaults } from './settings.ts'
@@ -78,7 +78,14 @@ export async function readPage(
     finalUrl: head.url.href,
     ...(contentType === undefined ? {} : { contentType }),
     ...(extracted.title === undefined ? {} : { title: extracted.title }),
+    httpStatus: head.status,
+    facts: extracted.facts,
+    format: extracted.format,
+    extractor: extracted.extractor,
     text: extracted.text,
+    offset: 0,
+    bodyCut: body.truncated,
+    likelyJsRendered: extracted.likelyJsRendered,
     notices: extracted.notices,
     bytes: body.bytes.length,
     label: builtinFetchLabel,
@@ -91,7 +98,7 @@ const isReadable = ({ status, header }: ResponseHead): boolean =>
 
 const failed = (failure: FetchFailure): FetchFailed => ({ status: 'failed', failure, label: builtinFetchLabel })
 
-function extractionFailed(failure: Extract<Extracted, { status: 'failed' }>['failure']): FetchFailed {
+function extractionFailed(failure: Extract<ExtractedResult, { status: 'failed' }>['failure']): FetchFailed {
   if (failure === 'unsupported') return failed('unsupported_type')
   if (failure === 'cut') return failed('too_large')
   return { ...failed('extraction_failed'), reason: failure }
@@ -104,7 +111,7 @@ function extract(
   head: ResponseHead,
   body: NonNullable<Extract<Downloaded, { outcome: 'answered' }>['body']>,
   signal: AbortSignal,
-): Promise<Extracted> {
+): Promise<ExtractedResult> {
   return tracer.startActiveSpan('extract', { attributes: { 'extract.bytes': body.bytes.length } }, async (span) => {
     const started = performance.now()
     try {
@@ -113,6 +120,7 @@ function extract(
         contentType: head.header('content-type'),
         url: head.url.href,
         isCut: body.truncated,
+        ...defaultReading,
       }
       const result = await pool.run(job, signal)
       const kind = result.status === 'ok' ? result.kind : 'failed'

@@ -3,7 +3,7 @@ import { gfmFromMarkdown } from 'mdast-util-gfm'
 import { toString as textOf } from 'mdast-util-to-string'
 import { gfm } from 'micromark-extension-gfm'
 import { extract } from '../src/extract/extract.ts'
-import { defaultExtractLimits, type Extracted, type ExtractJob } from '../src/extract/job.ts'
+import { defaultExtractLimits, defaultReading, type Extracted, type ExtractJob } from '../src/extract/job.ts'
 
 /** Reads a body as the extracting thread would. */
 export function read(
@@ -17,6 +17,7 @@ export function read(
     contentType,
     url: 'https://ex.test/guide/intro',
     isCut: false,
+    ...defaultReading,
     limits: defaultExtractLimits,
     ...change,
   })

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { FromHost, ToHost } from './host-messages.ts'
-import { type Extracted, type ExtractFailure, type ExtractJob, extracted } from './job.ts'
+import { type ExtractedResult, type ExtractFailure, type ExtractJob, extracted } from './job.ts'
 
 export interface HostOptions {
   /** Cap on the process's data: set from outside where the system can (Linux), and watched everywhere. */
@@ -19,7 +19,7 @@ export type HostEnd = (typeof hostEnds)[number]
 /** One process that reads bodies, one at a time; when it dies another is started. */
 export interface Host {
   /** Reads a body within `ms`, or says why not. One at a time; rejects only when `signal` fires. */
-  read(job: ExtractJob, ms: number, signal: AbortSignal): Promise<Extracted>
+  read(job: ExtractJob, ms: number, signal: AbortSignal): Promise<ExtractedResult>
   close(): void
 }
 
@@ -33,7 +33,7 @@ const RESTART_MS = { first: 250, most: 30_000 }
 
 interface Reading {
   id: number
-  settle(result: Extracted): void
+  settle(result: ExtractedResult): void
   /** The thread is there: from now on only the body's own time counts. */
   started(): void
 }
@@ -100,7 +100,7 @@ export function openHost(options: HostOptions): Host {
       if (closed) return Promise.resolve({ status: 'failed', failure: 'crash' })
       start()
       const id = next++
-      return new Promise<Extracted>((resolve, reject) => {
+      return new Promise<ExtractedResult>((resolve, reject) => {
         let timer = setTimeout(() => fail('stuck', 'crash'), options.startMs)
         const limit = (limitMs: number): void => {
           clearTimeout(timer)
@@ -140,7 +140,7 @@ export function openHost(options: HostOptions): Host {
 }
 
 /** What comes back from a process that a hostile body has been in is believed no more than the body. */
-function parseResult(result: unknown): Extracted {
+function parseResult(result: unknown): ExtractedResult {
   const read = extracted.safeParse(result)
   return read.success ? read.data : { status: 'failed', failure: 'crash' }
 }

@@ -1,3 +1,4 @@
+import { type PageFormat, pageAssets, pageFacts, pageFormat } from '@tollgate/contracts'
 import { z } from 'zod'
 
 /** One body to be read, as it came from the network. */
@@ -9,8 +10,23 @@ export interface ExtractJob {
   url: string
   /** The body was cut at the size limit. */
   isCut: boolean
+  format: PageFormat
+  /** Main content where it can be told, or the whole page as it is (WM-34). */
+  part: 'main' | 'whole'
+  /** List the page's images and links (WM-45). */
+  assets: boolean
+  /** First page of a PDF to read, from 1. */
+  pdfPage: number
   limits: ExtractLimits
 }
+
+/** How a page is wanted when nobody says otherwise. */
+export const defaultReading = {
+  format: 'markdown',
+  part: 'main',
+  assets: false,
+  pdfPage: 1,
+} as const satisfies Partial<ExtractJob>
 
 export interface ExtractLimits {
   /** Most UTF-8 bytes of text handed back (F-35). */
@@ -42,10 +58,18 @@ export const extracted = z.discriminatedUnion('status', [
     status: z.literal('ok'),
     kind: z.enum(['html', 'text', 'feed', 'pdf']),
     text: z.string(),
+    format: pageFormat.default('text'),
+    extractor: z.enum(['main', 'whole', 'none']).default('none'),
     title: z.string().optional(),
+    facts: pageFacts.default({}),
+    assets: pageAssets.optional(),
+    likelyJsRendered: z.boolean().default(false),
+    nextPdfPage: z.int().positive().optional(),
     /** Sentences to be shown with the text. */
     notices: z.array(z.string()),
   }),
   z.object({ status: z.literal('failed'), failure: extractFailure }),
 ])
-export type Extracted = z.infer<typeof extracted>
+export type Extracted = z.input<typeof extracted>
+/** With every member there, as the host hands it on. */
+export type ExtractedResult = z.output<typeof extracted>

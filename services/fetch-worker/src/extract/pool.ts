@@ -2,11 +2,11 @@ import { Fault } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import { isPdf } from './content-type.ts'
 import { type Host, type HostEnd, openHost } from './host-process.ts'
-import { defaultExtractLimits, type Extracted, type ExtractJob, type ExtractLimits } from './job.ts'
+import { defaultExtractLimits, type ExtractedResult, type ExtractJob, type ExtractLimits } from './job.ts'
 
 export interface ExtractPool {
   /** Reads a body, or says why it could not be. Rejects when `signal` fires, or `unavailable` when too many are waiting. */
-  run(job: Omit<ExtractJob, 'limits'>, signal: AbortSignal): Promise<Extracted>
+  run(job: Omit<ExtractJob, 'limits'>, signal: AbortSignal): Promise<ExtractedResult>
   waiting(): number
   close(): void
 }

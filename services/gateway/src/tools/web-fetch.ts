@@ -155,7 +155,10 @@ function whyNot(failure: FetchFailure, httpStatus?: number): Why {
       return { text: 'unsupported content type', tag: 'unsupported_content_type' }
     case 'extraction_failed':
       return { text: 'content extraction failed', tag: 'extraction_failed' }
+    case 'robots_disallowed':
+      return { text: 'the site’s robots policy disallows this URL', tag: 'blocked' }
     case 'too_large':
+    case 'offset_past_end':
     case 'internal':
       return { text: 'Web Fetch failed', tag: 'unavailable' }
     default:
