@@ -3,7 +3,9 @@ import { chownSync, cpSync, existsSync, mkdtempSync, readdirSync, realpathSync, 
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import pg from 'pg'
 import { type Account, findProgram, freePort, type Service, startProgram } from './process.ts'
 
 const run = promisify(execFile)
@@ -38,10 +40,30 @@ export async function postgresFromProgram(): Promise<Service> {
       await program.end()
       remove()
     }
-    return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, origin, stop }
+    const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+    await answersQueries(url)
+    return { url, origin, stop }
   } catch (error) {
     remove()
     throw error
+  }
+}
+
+/** Its port is open a while before it serves: until then it answers `57P03`. */
+async function answersQueries(url: string): Promise<void> {
+  const deadline = Date.now() + 60_000
+  for (;;) {
+    const client = new pg.Client({ connectionString: url })
+    try {
+      await client.connect()
+      await client.query('select 1')
+      return
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError && error.code === '57P03') || Date.now() > deadline) throw error
+      await sleep(50)
+    } finally {
+      await client.end().catch(() => undefined)
+    }
   }
 }
 
