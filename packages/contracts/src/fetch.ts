@@ -109,6 +109,8 @@ export const fetchFailed = z.object({
   stage: z.enum(['resolve', 'connect', 'tls', 'headers', 'body']).optional(),
   /** What an `unsupported_type` or `too_large` was declared to be (WM-37, WM-53). */
   declared: z.object({ contentType: z.string().optional(), bytes: z.int().nonnegative().optional() }).optional(),
+  /** Whether a `redirect_disallowed` was one redirect too many, or one to where none may lead. */
+  redirect: z.enum(['too_many', 'not_allowed']).optional(),
   /** With `offset_past_end`. */
   totalChars: z.int().nonnegative().optional(),
   label: z.string(),
@@ -148,7 +150,7 @@ export const fetchPage = rpc({
     maxTextBytes: z
       .int()
       .positive()
-      .max(1024 * 1024)
+      .max(4 * 1024 * 1024)
       .default(50 * 1024),
     rules: downloadRules.prefault({}),
     /** `documents`: also PDFs (F-17). `text`: textual types only, told from the headers (WM-36, WM-37). */
