@@ -12,12 +12,11 @@ export function allowHalfClose(server: Server): void {
 }
 
 /**
- * Aborts when the client leaves before its answer is written. (`request.signal` fires once a body is read, with the
+ * Calls `leave` when the client leaves before its answer is written. (`request.signal` fires once a body is read, with the
  * client still there.) A closed sending side alone says nothing: a client that half-closes still reads, one that is gone
  * does not, and only writing tells them apart (BR-160).
  */
-export function clientGone(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
+export function whenClientLeaves(reply: FastifyReply, leave: (why: Fault) => void): void {
   const { raw } = reply
   const { socket } = raw
   let probe: NodeJS.Timeout | undefined
@@ -34,9 +33,8 @@ export function clientGone(reply: FastifyReply): AbortSignal {
   raw.once('close', () => {
     clearTimeout(probe)
     socket?.off('end', ended)
-    if (!raw.writableFinished) gone.abort(new Fault('cancelled', 'the client left'))
+    if (!raw.writableFinished) leave(new Fault('cancelled', 'the client left'))
   })
-  return gone.signal
 }
 
 /** What a client that reads skips: an informational answer before the head, a comment within an event stream. */

@@ -1,6 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { FastifyReply } from 'fastify'
-import { clientGone } from '../client-gone.ts'
+import { whenClientLeaves } from '../client-gone.ts'
 
 export interface RequestEnd {
   /** Fires, with a Fault as its reason, when the client leaves, when time is up and when the process must end. */
@@ -22,8 +22,7 @@ export function requestEnds(cut: AbortSignal): (reply: FastifyReply, timeoutMs: 
     const end = new AbortController()
     running.add(end)
     if (cut.aborted) end.abort(cut.reason)
-    const gone = clientGone(reply)
-    gone.addEventListener('abort', () => end.abort(gone.reason))
+    whenClientLeaves(reply, (why) => end.abort(why))
     const timer = setTimeout(() => end.abort(new Fault('timeout', 'the request took too long')), timeoutMs)
     return {
       signal: end.signal,
