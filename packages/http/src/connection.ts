@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { Client } from 'undici'
-import { ConnectFailure, type Dialer, openPinned, ready, secure } from './dial.ts'
+import { ConnectFailure, type ConnectStage, type Dialer, openPinned, ready, secure } from './dial.ts'
 import type { Hop } from './guard.ts'
 import type { ProxyServer } from './proxy.ts'
 
@@ -9,6 +9,8 @@ export interface ConnectionOptions {
   /** Certificates of authorities trusted beside the built-in ones. */
   ca?: string[]
   proxy?: ProxyServer
+  /** Told of each step before it is waited for. */
+  onStage?: (stage: ConnectStage) => void
 }
 
 /** An HTTP/1.1 connection for one request: never reused, so that no warm socket can stand in for a check (WM-85). */
@@ -18,6 +20,10 @@ export interface Connection {
   path: string
   /** What the request must carry because of the way it travels. */
   headers: Record<string, string>
+  /** A proxy answers in the site's place: what it says of itself is not the site's word. */
+  forwarded: boolean
+  /** Bytes the socket has received, whatever they were. */
+  received(): number
 }
 
 /** Largest response head that is read. */
@@ -25,24 +31,35 @@ const MAX_HEADER_BYTES = 64 * 1024
 
 /** Connects to the hop's own address, or to the proxy; a proxy that fails is an error, never a reason to go direct. */
 export async function openConnection(hop: Hop, options: ConnectionOptions, signal: AbortSignal): Promise<Connection> {
-  const { dialer, ca, proxy } = options
+  const { dialer, ca, proxy, onStage = () => {} } = options
   const isTls = hop.url.protocol === 'https:'
   const target = hop.url.pathname + hop.url.search
-  if (!proxy) {
-    const socket = await openPinned(hop, dialer, signal)
-    const ready = isTls ? await secure(socket, hop.host, ca, signal) : socket
-    return { client: overSocket(hop.url.origin, ready), path: target, headers: {} }
+  const withTls = async (socket: Socket): Promise<Socket> => {
+    if (!isTls) return socket
+    onStage('tls')
+    return secure(socket, hop.host, ca, signal)
   }
+  if (!proxy) {
+    onStage('connect')
+    const socket = await openPinned(hop, dialer, signal)
+    const ready = await withTls(socket)
+    const client = overSocket(hop.url.origin, ready)
+    return { client, path: target, headers: {}, forwarded: false, received: () => socket.bytesRead }
+  }
+  onStage('proxy')
   const toProxy = await openToProxy(proxy, ca, signal)
+  const received = () => toProxy.bytesRead
   if (!isTls) {
     return {
       client: overSocket(proxy.url.origin, toProxy),
       path: hop.url.origin + target,
       headers: { host: hop.url.host, ...authorization(proxy) },
+      forwarded: true,
+      received,
     }
   }
-  const tunnel = await openTunnel(toProxy, proxy, hop, signal)
-  return { client: overSocket(hop.url.origin, await secure(tunnel, hop.host, ca, signal)), path: target, headers: {} }
+  const tunnel = await withTls(await openTunnel(toProxy, proxy, hop, signal))
+  return { client: overSocket(hop.url.origin, tunnel), path: target, headers: {}, forwarded: false, received }
 }
 
 /** A client that has this one socket and can open no other. */

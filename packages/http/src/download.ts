@@ -1,24 +1,15 @@
-import { type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import type { DomainPolicy } from '@tollgate/contracts'
-import { errors } from 'undici'
-import { type Connection, openConnection } from './connection.ts'
-import { openDeadline } from './deadline.ts'
-import { ConnectFailure, type Dialer, systemDialer } from './dial.ts'
 import { permitsHost } from './domains.ts'
-import type { Hop, JudgeHop } from './guard.ts'
-import { type LimitedBody, parseCodings, readLimited, UnsupportedEncoding } from './limit.ts'
-import { type ChooseProxy, noProxies } from './proxy.ts'
-import { isRedirect, openChain, type RedirectRules } from './redirects.ts'
+import { type Exchange, type ExchangeOptions, networkStage, openExchange } from './exchange.ts'
+import type { JudgeHop } from './guard.ts'
+import type { LimitedBody } from './limit.ts'
+import { type NetworkStage, type OperationLimits, type Operations, openOperations } from './operations.ts'
+import { openChain, type RedirectRefusal, type RedirectRules } from './redirects.ts'
 
-export interface DownloaderOptions {
-  userAgent: string
-  acceptEncoding?: string
-  proxies?: ChooseProxy
-  ca?: string[]
-  dialer?: Dialer
-}
+export type DownloaderOptions = ExchangeOptions
 
-export interface DownloadRequest extends RedirectRules {
+/** Its `deadline` ends look-ups, connects, TLS, redirects and body together (F-21). */
+export interface DownloadRequest extends RedirectRules, OperationLimits {
   /** The URL's text as it was given: nobody parses it before the guard does. */
   url: string
   judge: JudgeHop
@@ -26,11 +17,13 @@ export interface DownloadRequest extends RedirectRules {
   accept: string
   /** Most bytes of the decoded body; the rest is not read (F-23). */
   maxBytes: number
-  /** Epoch milliseconds: look-ups, connects, TLS, redirects and body all end by then (F-21). */
-  deadline: number
   signal: AbortSignal
   /** Judges an answer by its head, so that what is not wanted is not read. */
   wants?: (head: ResponseHead) => boolean
+  /** Never through a proxy (WM-24). */
+  direct?: boolean
+  /** What is held of a page that was found at `url`: a 304 says that it still stands (RFC 9110 13). */
+  known?: { url: string; etag?: string; lastModified?: string }
 }
 
 export interface ResponseHead {
@@ -40,12 +33,12 @@ export interface ResponseHead {
   header(name: string): string | undefined
 }
 
-/** `stage` says where it failed, for metrics and logs; it tells nothing of the host. */
+/** `stage` says where it failed, and tells nothing of the host (WM-26). */
 export type DownloadFailure =
-  | { outcome: 'failed'; failure: 'url_disallowed' | 'domain_disallowed' | 'redirect_disallowed' | 'timeout' }
+  | { outcome: 'failed'; failure: 'url_disallowed' | 'domain_disallowed' }
+  | { outcome: 'failed'; failure: 'redirect_disallowed'; why: RedirectRefusal }
+  | { outcome: 'failed'; failure: 'timeout'; stage: NetworkStage }
   | { outcome: 'failed'; failure: 'network'; stage: NetworkStage; cause?: unknown }
-
-export type NetworkStage = 'resolve' | 'connect' | 'tls' | 'proxy' | 'exchange' | 'encoding'
 
 export type Downloaded =
   /** `body` is absent when `wants` said no. */
@@ -60,104 +53,37 @@ export type Download = (request: DownloadRequest) => Promise<Downloaded>
 export function openDownloader(options: DownloaderOptions): Download {
   const exchange = openExchange(options)
   return async (request) => {
-    const limit = openDeadline(request.deadline, request.signal)
+    const operations = openOperations(request, request.signal)
     try {
-      return await follow(request, exchange, limit.signal)
+      return await follow(request, exchange, operations)
     } catch (thrown) {
       request.signal.throwIfAborted()
-      if (limit.expired) return { outcome: 'failed', failure: 'timeout' }
-      const stage = networkStage(thrown)
+      if (operations.expired) return { outcome: 'failed', failure: 'timeout', stage: operations.stage }
+      const stage = networkStage(thrown, operations.stage)
       if (stage === undefined) throw thrown
       return { outcome: 'failed', failure: 'network', stage, cause: thrown }
     } finally {
-      limit.end()
+      operations.end()
     }
   }
 }
 
-type Answer = { redirect: string } | { head: ResponseHead; body: LimitedBody | undefined }
-type Exchange = (hop: Hop, request: DownloadRequest, limit: AbortSignal) => Promise<Answer>
-
-async function follow(request: DownloadRequest, exchange: Exchange, limit: AbortSignal): Promise<Downloaded> {
+async function follow(request: DownloadRequest, exchange: Exchange, operations: Operations): Promise<Downloaded> {
   const chain = openChain(request)
   let target = request.url
   for (let redirected = false; ; redirected = true) {
-    const verdict = await request.judge(target, limit)
+    operations.begin('resolve')
+    const verdict = await request.judge(target, operations.signal)
     if (!verdict.ok) {
       if (verdict.why === 'unresolvable') return { outcome: 'failed', failure: 'network', stage: 'resolve' }
-      return { outcome: 'failed', failure: redirected ? 'redirect_disallowed' : 'url_disallowed' }
+      if (redirected) return { outcome: 'failed', failure: 'redirect_disallowed', why: 'not_allowed' }
+      return { outcome: 'failed', failure: 'url_disallowed' }
     }
     if (!permitsHost(request.policy, verdict.hop.host)) return { outcome: 'failed', failure: 'domain_disallowed' }
-    const answer = await exchange(verdict.hop, request, limit)
+    const answer = await exchange(verdict.hop, request, operations)
     if (!('redirect' in answer)) return { outcome: 'answered', ...answer, redirected }
     const next = chain(verdict.hop.url, answer.redirect)
-    if (next === undefined) return { outcome: 'failed', failure: 'redirect_disallowed' }
-    target = next
+    if ('refused' in next) return { outcome: 'failed', failure: 'redirect_disallowed', why: next.refused }
+    target = next.url
   }
-}
-
-const tracer = trace.getTracer('@tollgate/http')
-
-/** One request on a connection of its own. Its span names the host and nothing else of the URL. */
-function openExchange({
-  userAgent,
-  acceptEncoding,
-  proxies = noProxies,
-  ca,
-  dialer = systemDialer,
-}: DownloaderOptions): Exchange {
-  return (hop, request, limit) => {
-    const attributes = { 'http.request.method': 'GET', 'server.address': hop.host, 'server.port': hop.port }
-    return tracer.startActiveSpan('GET', { kind: SpanKind.CLIENT, attributes }, async (span) => {
-      let connection: Connection | undefined
-      try {
-        const proxy = proxies(hop.url)
-        connection = await openConnection(hop, { dialer, ...(ca ? { ca } : {}), ...(proxy ? { proxy } : {}) }, limit)
-        const headers = {
-          'user-agent': userAgent,
-          accept: request.accept,
-          'accept-encoding': acceptEncoding ?? 'gzip, deflate',
-        }
-        return await ask(connection, hop, { ...headers, ...connection.headers }, request, limit, span)
-      } catch (thrown) {
-        span.setStatus({ code: SpanStatusCode.ERROR })
-        span.setAttribute('error.type', networkStage(thrown) ?? 'timeout')
-        throw thrown
-      } finally {
-        void connection?.client.destroy().catch(() => {}) // the connection is of no further use either way
-        span.end()
-      }
-    })
-  }
-}
-
-async function ask(
-  { client, path }: Connection,
-  hop: Hop,
-  headers: Record<string, string>,
-  request: DownloadRequest,
-  limit: AbortSignal,
-  span: Span,
-): Promise<Answer> {
-  const response = await client.request({ method: 'GET', path, headers, signal: limit })
-  response.body.on('error', () => {}) // whoever reads the body sees it; an unread body has nobody to tell
-  span.setAttribute('http.response.status_code', response.statusCode)
-  const header = (name: string) => [response.headers[name] ?? []].flat().at(-1)
-  const location = header('location')
-  if (isRedirect(response.statusCode) && location !== undefined) return { redirect: location }
-  if (response.statusCode === 407) throw new ConnectFailure('proxy')
-  const head = { status: response.statusCode, url: hop.url, header }
-  if (request.wants?.(head) === false) return { head, body: undefined }
-  const codings = parseCodings([response.headers['content-encoding'] ?? []].flat().join(','))
-  return { head, body: await readLimited(response.body, codings, request.maxBytes) }
-}
-
-/** Undefined for what no server or network can bring about: a mistake of ours, to be seen as such. */
-function networkStage(thrown: unknown): NetworkStage | undefined {
-  if (thrown instanceof ConnectFailure) return thrown.stage
-  if (thrown instanceof UnsupportedEncoding) return 'encoding'
-  if (thrown instanceof errors.HTTPParserError) return 'exchange'
-  const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined
-  if (typeof code !== 'string' || code === 'UND_ERR_INVALID_ARG') return undefined
-  return code.startsWith('Z_') || code.startsWith('ERR_') ? 'encoding' : 'exchange'
 }

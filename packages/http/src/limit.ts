@@ -19,29 +19,36 @@ const CHUNK_BYTES = 64 * 1024
 
 /**
  * Reads a body, undoing its content codings, until `maxBytes` of decoded data are there; the rest is neither read nor
- * unpacked (F-23). Every layer is bounded, so a bomb inside a bomb costs no more than a plain one.
+ * unpacked (F-23). Every layer is bounded, so a bomb inside a bomb costs no more than a plain one. `onChunk` is told of
+ * each piece that arrives.
  */
-export async function readLimited(body: Readable, codings: string[], maxBytes: number): Promise<LimitedBody> {
+export async function readLimited(
+  body: Readable,
+  codings: string[],
+  maxBytes: number,
+  onChunk: () => void = () => {},
+): Promise<LimitedBody> {
   const layers = [...codings].reverse()
   if (layers.length > MAX_CODINGS || layers.some((coding) => !canDecode(coding))) {
     body.destroy()
     throw new UnsupportedEncoding('content coding')
   }
   let stream = body
-  for (const coding of layers) {
-    const counted = pipe(stream, stopAt(maxBytes + RAW_SLACK_BYTES))
+  for (const [at, coding] of layers.entries()) {
+    const counted = pipe(stream, stopAt(maxBytes + RAW_SLACK_BYTES, at === 0 ? onChunk : undefined))
     const first = await peek(counted)
     if (first === undefined) return { bytes: new Uint8Array(0), truncated: false }
     stream = pipe(counted, decoder(coding, first))
   }
-  return collect(stream, maxBytes)
+  return collect(stream, maxBytes, layers.length === 0 ? onChunk : undefined)
 }
 
-async function collect(stream: Readable, maxBytes: number): Promise<LimitedBody> {
+async function collect(stream: Readable, maxBytes: number, onChunk?: () => void): Promise<LimitedBody> {
   const chunks: Uint8Array[] = []
   let size = 0
   try {
     for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+      onChunk?.()
       const room = maxBytes - size
       if (chunk.length > room) {
         chunks.push(chunk.subarray(0, room))
@@ -70,10 +77,11 @@ function join(chunks: Uint8Array[], size: number): Uint8Array {
 
 class Overflow extends Error {}
 
-function stopAt(maxBytes: number): Transform {
+function stopAt(maxBytes: number, onChunk?: () => void): Transform {
   let seen = 0
   return new Transform({
     transform(chunk: Uint8Array, _encoding, done) {
+      onChunk?.()
       seen += chunk.length
       done(seen > maxBytes ? new Overflow('the encoded body is larger than the limit') : null, chunk)
     },
@@ -106,9 +114,12 @@ function decoder(coding: string, firstByte: number): Transform {
 /** Node has zstd from 22.15 on; the types are those of 20. */
 const createZstd: unknown = Reflect.get(zlib, 'createZstdDecompress')
 
+/** A frame may ask for a window of 128 MiB; RFC 9659 allows 8 MiB, and so does this (`ZSTD_d_windowLogMax` is 100). */
+const zstdOptions = { ...options, params: { 100: 23 } }
+
 function zstd(): Transform {
   if (typeof createZstd !== 'function') throw new UnsupportedEncoding('zstd is not available')
-  return createZstd(options) as Transform
+  return createZstd(zstdOptions) as Transform
 }
 
 const canDecode = (coding: string): boolean =>

@@ -6,8 +6,11 @@ export interface RedirectRules {
   allowDowngrade: boolean
 }
 
-/** Where a redirect leads, still to be judged like any first URL; or undefined when it must not be followed. */
-export type NextUrl = (current: URL, location: string) => string | undefined
+/** Where a redirect leads, still to be judged like any first URL; or why it must not be followed. */
+export type NextUrl = (current: URL, location: string) => { url: string } | { refused: RedirectRefusal }
+
+/** `too_many`: the chain is longer than allowed or runs in a circle. `not_allowed`: one of its steps. */
+export type RedirectRefusal = 'too_many' | 'not_allowed'
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
@@ -21,13 +24,13 @@ export function openChain({ maxRedirects, allowDowngrade }: RedirectRules): Next
   const visited = new Set<string>()
   return (current, location) => {
     visited.add(withoutFragment(current))
-    if (visited.size > maxRedirects) return undefined
+    if (visited.size > maxRedirects) return { refused: 'too_many' }
     const text = utf8(location).trim()
-    if (hasForbiddenCharacter(text) || !URL.canParse(text, current.href)) return undefined
+    if (hasForbiddenCharacter(text) || !URL.canParse(text, current.href)) return { refused: 'not_allowed' }
     const next = new URL(text, current)
-    if (visited.has(withoutFragment(next))) return undefined
-    if (current.protocol === 'https:' && next.protocol === 'http:' && !allowDowngrade) return undefined
-    return next.href
+    if (visited.has(withoutFragment(next))) return { refused: 'too_many' }
+    if (current.protocol === 'https:' && next.protocol === 'http:' && !allowDowngrade) return { refused: 'not_allowed' }
+    return { url: next.href }
   }
 }
 
