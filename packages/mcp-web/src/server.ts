@@ -1,0 +1,71 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import {
+  CallToolRequestSchema,
+  type CallToolResult,
+  ErrorCode,
+  ListToolsRequestSchema,
+  McpError,
+  type RequestId,
+} from '@modelcontextprotocol/sdk/types.js'
+import type { Bus } from '@tollgate/bus'
+import { Fault } from '@tollgate/contracts'
+import type { Log } from '@tollgate/telemetry'
+import type { RunCall } from './call.ts'
+import { fetchImage } from './fetch-image.ts'
+import { fetchWebpage } from './fetch-webpage.ts'
+import { formatSearchResults } from './format-search-results.ts'
+import type { WebSettings } from './settings.ts'
+import { errorResult, type McpTool } from './tool.ts'
+import { webSearch } from './web-search.ts'
+
+/** The tools of the web server; made once, and shared by all connections. */
+export const webTools = (bus: Bus, settings: WebSettings): readonly McpTool[] => [
+  webSearch(bus),
+  fetchWebpage(bus, settings),
+  fetchImage(bus, settings),
+  formatSearchResults,
+]
+
+export interface Serving {
+  version: string
+  log: Log
+  /** Who pays for a call, and until when it may run: by the call's JSON-RPC id and the signal of its cancellation. */
+  runFor(call: RequestId, cancelled: AbortSignal): RunCall
+}
+
+const instructions =
+  'Search the web, read pages and look at images. The extractor of a page is called trafilatura when its main content ' +
+  'was found, which is done by an extractor of Tollgate’s own, stdlib when the whole page was converted, and none when it ' +
+  'is returned as it came.'
+
+/** The MCP server of WM-01 for one connection; the caller connects it to a transport. */
+export const webServer = (tools: readonly McpTool[], serving: Serving): Server =>
+  toolServer('web-search-tools', instructions, tools, serving)
+
+/** A server of tools alone. What fails is a result; only an unknown tool is a protocol error (WM-05). */
+export function toolServer(
+  name: string,
+  about: string,
+  tools: readonly McpTool[],
+  { version, log, runFor }: Serving,
+): Server {
+  const server = new Server({ name, version }, { capabilities: { tools: {} }, instructions: about })
+  const byName = new Map(tools.map((tool) => [tool.listed.name, tool]))
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(({ listed }) => listed) }))
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, requestId }) => {
+    const tool = byName.get(params.name)
+    if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, 'unknown tool')
+    return tool
+      .call(params.arguments ?? {}, runFor(requestId, signal))
+      .catch((thrown) => tell(thrown, params.name, log))
+  })
+  server.onerror = (error) => log.debug({ err: error }, 'an MCP message could not be handled')
+  return server
+}
+
+/** A refusal is told in its own words; what nobody foresaw is told to the log alone. */
+function tell(thrown: unknown, tool: string, log: Log): CallToolResult {
+  const fault = Fault.from(thrown)
+  if (fault.failure === 'internal') log.error({ tool, err: thrown }, 'a tool failed in a way it does not know')
+  return errorResult(`${tool} failed: ${fault.message}`)
+}
