@@ -1,42 +1,55 @@
-import { SpanStatusCode, trace } from '@opentelemetry/api'
-import {
-  builtinFetchLabel,
-  type DomainPolicy,
-  type FetchedPage,
-  type FetchFailed,
-  type FetchFailure,
-  type fetchPage,
-} from '@tollgate/contracts'
-import type { Download, Downloaded, JudgeHop, ResponseHead } from '@tollgate/http'
+import { builtinFetchLabel, type FetchedPage, type FetchFailed, type fetchPage } from '@tollgate/contracts'
+import type { Download, Downloaded, DownloadRequest, LimitedBody, ResponseHead } from '@tollgate/http'
 import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
-import { mediaType, readingOf } from './extract/content-type.ts'
-import { defaultReading, type ExtractedResult } from './extract/job.ts'
+import { declaredOf, isDisguised, isReadable, readAs } from './accepted.ts'
+import { mediaType } from './extract/content-type.ts'
+import type { ExtractedResult } from './extract/job.ts'
+import { notices } from './extract/notices.ts'
 import type { ExtractPool } from './extract/pool.ts'
-import { extractSeconds, fetchBytes } from './metrics.ts'
+import { extractInSpan } from './extract-in-span.ts'
+import { downloadFailed, failed } from './failures.ts'
+import type { Judges } from './judges.ts'
+import { fetchBytes } from './metrics.ts'
 import { defaults } from './settings.ts'
 
 export interface FetchNeeds {
   download: Download
-  /** The guard, and the one that also lets private hosts through (S-77). */
-  judge: JudgeHop
-  judgePrivate: JudgeHop
+  judges: Judges
   pool: ExtractPool
+  /** For calls that set no limit of their own. */
   maxBodyBytes: number
   log: Log
 }
 
+type PageInput = z.output<(typeof fetchPage)['input']>
+
 /** What a page is asked for, apart from who asks and how much of it they want. */
-export interface PageRequest {
-  url: string
-  policy: DomainPolicy
-  allowPrivateHosts: boolean
-  timeoutMs: number
+export interface PageRequest
+  extends Pick<
+    PageInput,
+    | 'url'
+    | 'policy'
+    | 'rules'
+    | 'reads'
+    | 'anyStatus'
+    | 'format'
+    | 'part'
+    | 'assets'
+    | 'allowPrivateHosts'
+    | 'timeoutMs'
+  > {
+  pdfPage: number
+  /** Most bytes of the extracted text, where the extractor's own limit is not the one (F-35). */
+  textBytes: number | undefined
 }
 
 export type PageEvent = z.input<NonNullable<(typeof fetchPage)['event']>>
 /** The whole text; how much of it is handed over is the caller's affair. */
 export type PageResult = FetchedPage | FetchFailed
+
+/** With the head of an answer that was read; or only the head when it says that what is known still stands. */
+export type PageRead = { page: PageResult; head?: ResponseHead } | { unchanged: ResponseHead }
 
 /** Downloads a page and reads it. Rejects only when `signal` fires. */
 export async function readPage(
@@ -44,92 +57,112 @@ export async function readPage(
   needs: FetchNeeds,
   signal: AbortSignal,
   emit: (event: PageEvent) => void,
-): Promise<PageResult> {
+  known?: NonNullable<DownloadRequest['known']>,
+): Promise<PageRead> {
   emit({ type: 'downloading' })
-  const answer = await needs.download({
-    url: request.url,
-    judge: request.allowPrivateHosts ? needs.judgePrivate : needs.judge,
-    policy: request.policy,
-    accept: defaults.accept,
-    maxBytes: needs.maxBodyBytes,
-    maxRedirects: defaults.maxRedirects,
-    allowDowngrade: false,
-    deadline: Date.now() + request.timeoutMs,
-    signal,
-    wants: isReadable,
-  })
+  const maxBytes = request.rules.maxBodyBytes ?? needs.maxBodyBytes
+  const answer = await downloadPage(request, needs, { maxBytes, signal, ...(known ? { known } : {}) })
   if (answer.outcome === 'failed') {
     if (answer.failure === 'network')
       needs.log.debug({ stage: answer.stage, err: answer.cause }, 'a page could not be reached')
-    return failed(answer.failure)
+    return { page: downloadFailed(answer) }
   }
   const { head, body } = answer
-  // Judged before anything of it is read: an error page is an error, whatever it says (BR-101).
-  if (!isSuccess(head.status)) return { ...failed('http_status'), httpStatus: head.status }
-  if (!body) return failed('unsupported_type')
+  if (known && head.status === 304) return { unchanged: head }
+  const refused = judgeAnswer(request, head, body)
+  if (refused || !body) return { page: refused ?? failed('internal') }
   fetchBytes.add(body.bytes.length, {})
   emit({ type: 'extracting' })
-  const extracted = await extract(needs.pool, answer.head, body, signal)
-  if (extracted.status === 'failed') return extractionFailed(extracted.failure)
+  const extracted = await extractInSpan(needs.pool, jobOf(request, head, body), signal)
+  if (extracted.status === 'failed') return { page: extractionFailed(extracted.failure, head) }
+  return { page: pageOf(request, head, body, extracted, maxBytes), head }
+}
+
+const downloadPage = (
+  request: PageRequest,
+  { download, judges }: FetchNeeds,
+  more: Pick<DownloadRequest, 'maxBytes' | 'signal' | 'known'>,
+): Promise<Downloaded> => {
+  const { url, policy, rules, timeoutMs } = request
+  return download({
+    url,
+    judge: judges(request),
+    policy,
+    accept: defaults.accept,
+    maxRedirects: rules.maxRedirects ?? defaults.maxRedirects,
+    allowDowngrade: rules.allowDowngrade,
+    direct: rules.direct,
+    deadline: Date.now() + timeoutMs,
+    ...(rules.operationTimeoutMs === undefined ? {} : { operationTimeoutMs: rules.operationTimeoutMs }),
+    wants: (head) => isWanted(head.status, request) && isReadable(head, request.reads),
+    ...more,
+  })
+}
+
+const isWanted = (status: number, { anyStatus }: PageRequest): boolean => anyStatus || (status >= 200 && status < 300)
+
+/** Judged before anything of it is read: an error page is an error, whatever it says (BR-101). */
+function judgeAnswer(request: PageRequest, head: ResponseHead, body: LimitedBody | undefined): FetchFailed | undefined {
+  const httpStatus = head.status
+  if (!isWanted(httpStatus, request)) return failed('http_status', { httpStatus })
+  if (body && !isDisguised(body.bytes, request.reads)) return undefined
+  return failed('unsupported_type', { httpStatus, declared: declaredOf(head) })
+}
+
+const jobOf = (request: PageRequest, head: ResponseHead, body: LimitedBody) => ({
+  bytes: body.bytes,
+  contentType: readAs(head.header('content-type'), request.reads),
+  url: head.url.href,
+  isCut: body.truncated,
+  format: request.format,
+  part: request.part,
+  assets: request.assets,
+  pdfPage: request.pdfPage,
+  ...(request.textBytes === undefined ? {} : { textBytes: request.textBytes }),
+})
+
+function extractionFailed(
+  failure: Extract<ExtractedResult, { status: 'failed' }>['failure'],
+  head: ResponseHead,
+): FetchFailed {
+  const httpStatus = head.status
+  if (failure === 'unsupported') return failed('unsupported_type', { httpStatus, declared: declaredOf(head) })
+  if (failure === 'cut') return failed('too_large', { httpStatus, declared: declaredOf(head) })
+  return failed('extraction_failed', { httpStatus, reason: failure })
+}
+
+function pageOf(
+  request: PageRequest,
+  head: ResponseHead,
+  body: LimitedBody,
+  extracted: Extract<ExtractedResult, { status: 'ok' }>,
+  maxBytes: number,
+): FetchedPage {
   const contentType = mediaType(head.header('content-type'))
   return {
     status: 'ok',
     requestedUrl: request.url,
     finalUrl: head.url.href,
+    httpStatus: head.status,
     ...(contentType === undefined ? {} : { contentType }),
     ...(extracted.title === undefined ? {} : { title: extracted.title }),
-    httpStatus: head.status,
     facts: extracted.facts,
     format: extracted.format,
     extractor: extracted.extractor,
     text: extracted.text,
     offset: 0,
+    ...(extracted.nextPdfPage === undefined ? {} : { nextPdfPage: extracted.nextPdfPage }),
     bodyCut: body.truncated,
     likelyJsRendered: extracted.likelyJsRendered,
-    notices: extracted.notices,
+    ...(extracted.assets ? { assets: extracted.assets } : {}),
+    notices: extracted.notices.map((said) => (said === notices.source ? cutAt(maxBytes) : said)),
     bytes: body.bytes.length,
     label: builtinFetchLabel,
   }
 }
 
-const isSuccess = (status: number): boolean => status >= 200 && status < 300
-const isReadable = ({ status, header }: ResponseHead): boolean =>
-  isSuccess(status) && readingOf(header('content-type')) !== undefined
-
-const failed = (failure: FetchFailure): FetchFailed => ({ status: 'failed', failure, label: builtinFetchLabel })
-
-function extractionFailed(failure: Extract<ExtractedResult, { status: 'failed' }>['failure']): FetchFailed {
-  if (failure === 'unsupported') return failed('unsupported_type')
-  if (failure === 'cut') return failed('too_large')
-  return { ...failed('extraction_failed'), reason: failure }
-}
-
-const tracer = trace.getTracer('@tollgate/fetch-worker')
-
-function extract(
-  pool: ExtractPool,
-  head: ResponseHead,
-  body: NonNullable<Extract<Downloaded, { outcome: 'answered' }>['body']>,
-  signal: AbortSignal,
-): Promise<ExtractedResult> {
-  return tracer.startActiveSpan('extract', { attributes: { 'extract.bytes': body.bytes.length } }, async (span) => {
-    const started = performance.now()
-    try {
-      const job = {
-        bytes: body.bytes,
-        contentType: head.header('content-type'),
-        url: head.url.href,
-        isCut: body.truncated,
-        ...defaultReading,
-      }
-      const result = await pool.run(job, signal)
-      const kind = result.status === 'ok' ? result.kind : 'failed'
-      span.setAttribute('extract.kind', kind)
-      if (result.status === 'failed') span.setStatus({ code: SpanStatusCode.ERROR, message: result.failure })
-      extractSeconds.record((performance.now() - started) / 1_000, { kind })
-      return result
-    } finally {
-      span.end()
-    }
-  })
-}
+/** The sentence of F-23, with the limit that was this call's. */
+const cutAt = (maxBytes: number): string =>
+  maxBytes === defaults.maxBodyBytes
+    ? notices.source
+    : `[Source content truncated at the ${maxBytes.toLocaleString('en-US')} byte response limit.]`

@@ -1,5 +1,6 @@
 import type { GuardOptions, ProxyVariables } from '@tollgate/http'
 import type { ExtractLimits } from './extract/job.ts'
+import type { PageCacheLimits } from './page-cache.ts'
 
 export interface FetchWorkerSettings {
   /** Pages worked on at once; more wait in the queue. */
@@ -15,12 +16,14 @@ export interface FetchWorkerSettings {
   /** Cap on one extracting process (F-25). */
   extractMemoryBytes?: number
   extractLimits?: Partial<ExtractLimits>
+  pageCache?: Partial<PageCacheLimits>
 }
 
 export const defaults = {
   maxBodyBytes: 5 * 1024 * 1024,
   /** 256 MiB for the document on top of the process itself and pdf.js. */
   extractMemoryBytes: 400 * 1024 * 1024,
+  pageCache: { ms: 60_000, entries: 256, bytes: 32 * 1024 * 1024 },
   maxRedirects: 5,
   userAgent: 'otari-web-retrieval/1.0',
   accept:

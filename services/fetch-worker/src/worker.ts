@@ -1,15 +1,15 @@
 import type { Handler } from '@tollgate/bus'
 import { Fault, fetchPage } from '@tollgate/contracts'
-import { type Dialer, openDownloader, openGuard, openProxies, type Resolve, systemResolve } from '@tollgate/http'
+import { type Dialer, openDownloader, openProxies, type Resolve, systemResolve } from '@tollgate/http'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import { observe } from '@tollgate/telemetry'
 import { checkPdfData } from './extract/pdf/pdfjs.ts'
 import { openExtractPool } from './extract/pool.ts'
-import { type FetchNeeds, type PageResult, readPage } from './fetch.ts'
-import { handOver } from './hand-over.ts'
+import type { FetchNeeds } from './fetch.ts'
+import { openJudges } from './judges.ts'
 import { extractRestarts, type FetchOutcome, fetchSeconds } from './metrics.ts'
+import { openPages } from './pages.ts'
 import { defaults, type FetchWorkerSettings } from './settings.ts'
-import { openShared } from './shared.ts'
 
 export interface FetchWorkerNeeds extends CommonNeeds {
   settings: FetchWorkerSettings
@@ -46,24 +46,21 @@ export async function startFetchWorker({
       ...(dialer ? { dialer } : {}),
       ...(ca ? { ca } : {}),
     }),
-    judge: openGuard(resolve, settings.guard),
-    judgePrivate: openGuard(resolve, { ...settings.guard, reach: { loopback: true, private: true } }),
+    judges: openJudges(resolve, settings.guard),
     pool,
     maxBodyBytes: settings.maxBodyBytes ?? defaults.maxBodyBytes,
     log,
   }
-  const pages = openShared<PageResult>()
+  const readPage = openPages(needs, { ...defaults.pageCache, ...settings.pageCache })
   const busy = new Set<Promise<unknown>>()
 
   const handle: Handler<typeof fetchPage> = async (input, { signal, emit }) => {
     const started = performance.now()
     let outcome: FetchOutcome = 'error'
     try {
-      const { url, policy, allowPrivateHosts, timeoutMs } = input
-      const request = { url, policy, allowPrivateHosts, timeoutMs }
-      const page = await pages.run(JSON.stringify(request), signal, (shared) => readPage(request, needs, shared, emit))
+      const page = await readPage(input, signal, emit)
       outcome = page.status === 'ok' ? 'ok' : page.failure
-      return handOver(page, input)
+      return page
     } catch (thrown) {
       if (!signal.aborted) throw thrown
       outcome = 'cancelled'

@@ -76,7 +76,7 @@ export async function openWorld(answer: RequestListener, options: WorldOptions =
   worker = await startFetchWorker({
     bus,
     log: logger,
-    settings: { slots: 8, threads: 1, ...options.settings },
+    settings: { slots: 8, threads: 1, pageCache: { ms: 0 }, ...options.settings },
     resolve: (host, signal) => dns.resolve(host, signal),
     dialer,
     ...(options.tls ? { ca: [options.tls.cert] } : {}),

@@ -1,7 +1,7 @@
 import type { ExtractJob } from './job.ts'
 
 /** What is said to a host process. */
-export type ToHost = { id: number; job: ExtractJob; ms: number } | { cancel: number }
+export type ToHost<J = ExtractJob> = { id: number; job: J; ms: number } | { cancel: number }
 
 /** What it says: `started` once the thread is there and loaded, so that only reading counts as a body's time. */
 export type FromHost =

@@ -2,9 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { FromHost, ToHost } from './host-messages.ts'
-import { type ExtractedResult, type ExtractFailure, type ExtractJob, extracted } from './job.ts'
 
-export interface HostOptions {
+export interface HostOptions<R> {
+  /** What the process runs; it speaks `host-messages.ts`. */
+  script: URL
+  /** What comes back from a process that hostile bytes have been in is believed no more than the bytes. */
+  parse(result: unknown): R | undefined
+  failed(failure: HostFailure): R
   /** Cap on the process's data: set from outside where the system can (Linux), and watched everywhere. */
   memoryBytes: number
   /** Time a thread may take to be there and loaded. */
@@ -16,10 +20,13 @@ export interface HostOptions {
 export const hostEnds = ['closed', 'memory', 'stuck', 'crash', 'worn'] as const
 export type HostEnd = (typeof hostEnds)[number]
 
+/** What a body's reading came to when it was ended from outside. */
+export type HostFailure = 'time' | 'memory' | 'crash'
+
 /** One process that reads bodies, one at a time; when it dies another is started. */
-export interface Host {
+export interface Host<J, R> {
   /** Reads a body within `ms`, or says why not. One at a time; rejects only when `signal` fires. */
-  read(job: ExtractJob, ms: number, signal: AbortSignal): Promise<ExtractedResult>
+  read(job: J, ms: number, signal: AbortSignal): Promise<R>
   close(): void
 }
 
@@ -31,27 +38,27 @@ const WORN_SHARE = 0.75
 /** Between two starts of a process that did not get as far as being ready. */
 const RESTART_MS = { first: 250, most: 30_000 }
 
-interface Reading {
+interface Reading<R> {
   id: number
-  settle(result: ExtractedResult): void
+  settle(result: R): void
   /** The thread is there: from now on only the body's own time counts. */
   started(): void
 }
 
-export function openHost(options: HostOptions): Host {
+export function openHost<J, R>(options: HostOptions<R>): Host<J, R> {
   let child: ChildProcess | undefined
   let restart: NodeJS.Timeout | undefined
   let failedStarts = 0
   let closed = false
   let rssBytes = 0
   let next = 1
-  let current: Reading | undefined
+  let current: Reading<R> | undefined
 
   const start = (): void => {
     clearTimeout(restart)
     if (closed || child) return
     let isReady = false
-    const started = spawnHost(options.memoryBytes)
+    const started = spawnHost(options.script, options.memoryBytes)
     child = started
     rssBytes = 0
     started.on('message', (message: FromHost) => {
@@ -63,7 +70,7 @@ export function openHost(options: HostOptions): Host {
         if (rssBytes > options.memoryBytes) fail('memory', 'memory')
       } else if (message.id === current?.id) {
         if (message.type === 'started') current.started()
-        else current.settle(parseResult(message.result))
+        else current.settle(options.parse(message.result) ?? options.failed('crash'))
       }
     })
     started.on('error', () => died())
@@ -86,9 +93,9 @@ export function openHost(options: HostOptions): Host {
     options.onEnd(why)
   }
 
-  const fail = (why: HostEnd, failure: ExtractFailure): void => {
+  const fail = (why: HostEnd, failure: HostFailure): void => {
     end(why)
-    current?.settle({ status: 'failed', failure })
+    current?.settle(options.failed(failure))
     clearTimeout(restart)
     if (failedStarts === 0) start()
     else restart = setTimeout(start, Math.min(RESTART_MS.most, RESTART_MS.first * 2 ** failedStarts))
@@ -97,10 +104,10 @@ export function openHost(options: HostOptions): Host {
   start()
   return {
     read(job, ms, signal) {
-      if (closed) return Promise.resolve({ status: 'failed', failure: 'crash' })
+      if (closed) return Promise.resolve(options.failed('crash'))
       start()
       const id = next++
-      return new Promise<ExtractedResult>((resolve, reject) => {
+      return new Promise<R>((resolve, reject) => {
         let timer = setTimeout(() => fail('stuck', 'crash'), options.startMs)
         const limit = (limitMs: number): void => {
           clearTimeout(timer)
@@ -126,7 +133,7 @@ export function openHost(options: HostOptions): Host {
           },
         }
         signal.addEventListener('abort', leave, { once: true })
-        child?.send({ id, job, ms } satisfies ToHost)
+        child?.send({ id, job, ms } satisfies ToHost<J>)
         if (signal.aborted) leave()
       })
     },
@@ -134,15 +141,9 @@ export function openHost(options: HostOptions): Host {
       closed = true
       clearTimeout(restart)
       end('closed')
-      current?.settle({ status: 'failed', failure: 'crash' })
+      current?.settle(options.failed('crash'))
     },
   }
-}
-
-/** What comes back from a process that a hostile body has been in is believed no more than the body. */
-function parseResult(result: unknown): ExtractedResult {
-  const read = extracted.safeParse(result)
-  return read.success ? read.data : { status: 'failed', failure: 'crash' }
 }
 
 const PRLIMIT = '/usr/bin/prlimit'
@@ -150,8 +151,8 @@ const typescriptLoader = new URL('../../../../scripts/ts.mjs', import.meta.url).
 const runsTypescript = Boolean(Reflect.get(process.features, 'typescript'))
 
 /** Starts it with nothing of our environment, and under a cap where there is `prlimit`. */
-function spawnHost(memoryBytes: number): ChildProcess {
-  const host = fileURLToPath(new URL('./host.ts', import.meta.url))
+function spawnHost(script: URL, memoryBytes: number): ChildProcess {
+  const host = fileURLToPath(script)
   const node = [process.execPath, ...(runsTypescript ? [] : ['--import', typescriptLoader]), host]
   const capped = existsSync(PRLIMIT) ? [PRLIMIT, `--data=${memoryBytes}`, '--core=0', ...node] : node
   const [command = process.execPath, ...args] = capped

@@ -1,12 +1,15 @@
-import { Fault } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import { isPdf } from './content-type.ts'
-import { type Host, type HostEnd, openHost } from './host-process.ts'
-import { defaultExtractLimits, type ExtractedResult, type ExtractJob, type ExtractLimits } from './job.ts'
+import { type HostEnd, openHost } from './host-process.ts'
+import { openHostQueue } from './host-queue.ts'
+import { defaultExtractLimits, type ExtractedResult, type ExtractJob, type ExtractLimits, extracted } from './job.ts'
+
+/** A body to be read, within the pool's limits; `textBytes` stands in for its limit of text. */
+export type PoolJob = Omit<ExtractJob, 'limits'> & { textBytes?: number }
 
 export interface ExtractPool {
   /** Reads a body, or says why it could not be. Rejects when `signal` fires, or `unavailable` when too many are waiting. */
-  run(job: Omit<ExtractJob, 'limits'>, signal: AbortSignal): Promise<ExtractedResult>
+  run(job: PoolJob, signal: AbortSignal): Promise<ExtractedResult>
   waiting(): number
   close(): void
 }
@@ -27,10 +30,11 @@ const START_MS = 30_000
 /** Bodies are read in processes that can be killed: whatever one does, it ends in time, and only its own call fails (F-26). */
 export function openExtractPool(options: ExtractPoolOptions): ExtractPool {
   const limits = { ...defaultExtractLimits, ...options.limits }
-  const free: Host[] = []
-  const waiting: { take(host: Host): void }[] = []
   const hosts = Array.from({ length: options.threads }, () =>
-    openHost({
+    openHost<ExtractJob, ExtractedResult>({
+      script: new URL('./host.ts', import.meta.url),
+      parse: (result) => extracted.safeParse(result).data,
+      failed: (failure) => ({ status: 'failed', failure }),
       memoryBytes: options.memoryBytes,
       startMs: START_MS,
       onEnd(why) {
@@ -40,48 +44,13 @@ export function openExtractPool(options: ExtractPoolOptions): ExtractPool {
       },
     }),
   )
-  free.push(...hosts)
-
-  const acquire = (signal: AbortSignal): Promise<Host> => {
-    const host = free.pop()
-    if (host) return Promise.resolve(host)
-    if (waiting.length >= options.maxWaiting) throw new Fault('unavailable', 'too many pages are waiting to be read')
-    return new Promise((take, reject) => {
-      const leave = () => {
-        waiting.splice(waiting.indexOf(place), 1)
-        reject(signal.reason)
-      }
-      const place = {
-        take(next: Host) {
-          signal.removeEventListener('abort', leave)
-          take(next)
-        },
-      }
-      waiting.push(place)
-      signal.addEventListener('abort', leave, { once: true })
-    })
-  }
-  const release = (host: Host): void => {
-    const next = waiting.shift()
-    if (next) next.take(host)
-    else free.push(host)
-  }
-
+  const queue = openHostQueue(hosts, options.maxWaiting)
   return {
-    async run(job, signal) {
-      signal.throwIfAborted()
-      const host = await acquire(signal)
-      try {
-        return await host.read(
-          { ...job, limits },
-          isPdf(job.contentType, job.bytes) ? limits.pdfMs : limits.htmlMs,
-          signal,
-        )
-      } finally {
-        release(host)
-      }
+    run({ textBytes = limits.textBytes, ...job }, signal) {
+      const ms = isPdf(job.contentType, job.bytes) ? limits.pdfMs : limits.htmlMs
+      return queue.use(signal, (host) => host.read({ ...job, limits: { ...limits, textBytes } }, ms, signal))
     },
-    waiting: () => waiting.length,
+    waiting: queue.waiting,
     close() {
       for (const host of hosts) host.close()
     },

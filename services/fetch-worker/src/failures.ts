@@ -1,0 +1,32 @@
+import { builtinFetchLabel, type FetchFailed, type FetchFailure } from '@tollgate/contracts'
+import type { DownloadFailure, NetworkStage } from '@tollgate/http'
+
+export const failed = (failure: FetchFailure, more: Partial<FetchFailed> = {}): FetchFailed => ({
+  status: 'failed',
+  failure,
+  ...more,
+  label: builtinFetchLabel,
+})
+
+/** A download that came to nothing, as far as a caller may know (F-31, WM-26). */
+export function downloadFailed(answer: DownloadFailure): FetchFailed {
+  switch (answer.failure) {
+    case 'network':
+    case 'timeout':
+      return failed(answer.failure, { stage: stages[answer.stage] })
+    case 'redirect_disallowed':
+      return failed(answer.failure, { redirect: answer.why })
+    default:
+      return failed(answer.failure)
+  }
+}
+
+const stages = {
+  resolve: 'resolve',
+  connect: 'connect',
+  proxy: 'connect',
+  tls: 'tls',
+  headers: 'headers',
+  body: 'body',
+  encoding: 'body',
+} as const satisfies Record<NetworkStage, FetchFailed['stage']>
