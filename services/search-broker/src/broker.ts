@@ -1,5 +1,5 @@
 import { type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { Fault, searchDescribe, searchQuery } from '@tollgate/contracts'
+import { Fault, searchDescribe, searchMcp, searchQuery } from '@tollgate/contracts'
 import { openTrustedClient } from '@tollgate/http'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import type { Backend } from './backend.ts'
@@ -7,6 +7,7 @@ import { describe } from './describe.ts'
 import { inLoopDefault, warnOfUnknownDefault } from './in-loop.ts'
 import { configuredInstances } from './instances.ts'
 import { legacyBackend } from './legacy.ts'
+import { openMcpSearch } from './mcp/search.ts'
 import { countSearch, type SearchOutcome } from './metrics.ts'
 import { type SearchContext, type SearchReply, type SearchRequest, search } from './search.ts'
 import { defaultBounds, type SearchSettings } from './settings.ts'
@@ -39,6 +40,8 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
     pageSlots: openSlots({ places: bounds.pages, waiting: bounds.waitingPages }),
     defaultResults: settings.webSearchMaxResults,
   }
+
+  const searchForMcp = openMcpSearch(settings.mcp ?? {}, client, bounds)
 
   const choose = (name: string | null): Backend => {
     const backend = name === null ? inLoop() : instances.find(name)
@@ -79,6 +82,21 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
         const { deadline, emit } = context
         return run(choose(request.instance), request, { signal, deadline, emit })
       }),
+    { slots: SEARCH_SLOTS },
+  )
+  await bus.serve(
+    searchMcp,
+    async (request, { signal, deadline }) => {
+      const started = performance.now()
+      const searched = await work.run(signal, (ends) => searchForMcp(request, { signal: ends, deadline }))
+      const { provider, outcome, httpStatus, reply } = searched
+      if (provider !== undefined && outcome !== 'unconfigured') {
+        countSearch(provider, outcome, performance.now() - started)
+      }
+      if (outcome !== 'ok')
+        log.warn({ request: request.tenancy.request, provider, outcome, httpStatus }, 'search failed')
+      return reply
+    },
     { slots: SEARCH_SLOTS },
   )
   await bus.serve(searchDescribe, async () => describe(instances.all(), inLoop()))

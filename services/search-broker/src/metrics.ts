@@ -1,6 +1,7 @@
 import type { Failure, FailureTag, FetchFailure } from '@tollgate/contracts'
 import { failures, failureTags, fetchFailure } from '@tollgate/contracts'
 import { counter, histogram } from '@tollgate/telemetry'
+import { mcpProviders } from './mcp/search.ts'
 import { providers } from './providers/catalogue.ts'
 
 export type SearchOutcome = 'ok' | FailureTag | 'cancelled' | 'internal'
@@ -10,7 +11,7 @@ const searchOutcomes = ['ok', ...failureTags, 'cancelled', 'internal'] satisfies
 const pageOutcomes = ['read', ...fetchFailure.options, ...(Object.keys(failures) as Failure[])] satisfies PageOutcome[]
 
 const seconds = histogram('search_seconds', 'Searches, result pages included, by provider and outcome.', {
-  provider: providers.map((provider) => provider.id),
+  provider: [...new Set([...providers, ...mcpProviders].map((provider) => provider.id))],
   outcome: searchOutcomes,
 })
 const pages = counter('search_pages_total', 'Result pages asked for to better a snippet, by outcome.', {

@@ -26,6 +26,15 @@ export interface LegacySettings {
   allowPrivateHosts?: boolean | undefined
 }
 
+/** What `web_search` of the web MCP server runs on (WM-10). Nothing here is checked at the start: it is told when it is used. */
+export interface McpSearchSettings {
+  provider?: string | undefined
+  apiKey?: string | undefined
+  /** Where the provider is reached instead of at its public address. */
+  apiBase?: string | undefined
+  timeoutMs?: number | undefined
+}
+
 export interface SearchSettings {
   searchTools: Record<string, SearchToolSettings>
   /** An instance's name, or `none`. */
@@ -33,6 +42,7 @@ export interface SearchSettings {
   /** Hits asked for when a request does not say (S-33). */
   webSearchMaxResults?: number | undefined
   legacy: LegacySettings
+  mcp?: McpSearchSettings | undefined
   bounds?: Partial<SearchBounds> | undefined
 }
 

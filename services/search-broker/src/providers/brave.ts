@@ -110,7 +110,7 @@ export const brave: SearchProvider = {
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: ' ' }
 
 /** Brave's display text without its highlighting and with its entities spelled out, each once. */
-const plain = (html: string): string =>
+export const plain = (html: string): string =>
   html
     .replace(/<\/?(?:strong|b|em)>/g, '')
     .replace(
