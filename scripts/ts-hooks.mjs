@@ -1,11 +1,17 @@
-import { readFile } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { stop, transform } from 'esbuild'
 
-/** The compiler is a process of its own: it goes when nothing has been loaded for so long, and comes back when needed. */
+/** The compiler is a process of its own: it goes when nothing has been compiled for so long, and comes back when needed. */
 const IDLE_MS = 5_000
+let compiler
 let idle
-let loading = 0
+let compiling = 0
+
+/** Where modules without their types are kept, by what stood in them; undefined where nothing can be written. */
+const cache = openCache()
 
 /**
  * Takes the types out of a module and leaves everything else as written. Names of functions are not kept up by extra
@@ -13,26 +19,53 @@ let loading = 0
  */
 export async function load(url, context, next) {
   if (!/^file:.*\.ts(\?|$)/.test(url)) return next(url, context)
+  const file = fileURLToPath(url)
+  const source = await readFile(file, 'utf8')
+  const kept = cache && join(cache, createHash('sha256').update(file).update('\0').update(source).digest('base64url'))
+  const known = kept && (await readFile(kept, 'utf8').catch(() => undefined))
+  if (known) return { format: 'module', source: known, shortCircuit: true }
+  const compiled = await withoutTypes(file, source)
+  if (kept) await keep(kept, compiled)
+  return { format: 'module', source: compiled, shortCircuit: true }
+}
+
+async function withoutTypes(sourcefile, source) {
   clearTimeout(idle)
-  loading += 1
+  compiling += 1
   try {
-    return { format: 'module', source: await withoutTypes(fileURLToPath(url)), shortCircuit: true }
+    compiler ??= await import('esbuild')
+    const { code } = await compiler.transform(source, {
+      loader: 'ts',
+      format: 'esm',
+      target: 'node20',
+      sourcefile,
+      sourcemap: 'inline',
+      sourcesContent: false,
+      tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
+    })
+    return code
   } finally {
-    loading -= 1
+    compiling -= 1
     // a compiler that is stopped over a module never answers for it
-    if (loading === 0) idle = setTimeout(stop, IDLE_MS).unref()
+    if (compiling === 0) idle = setTimeout(compiler.stop, IDLE_MS).unref()
   }
 }
 
-async function withoutTypes(sourcefile) {
-  const { code } = await transform(await readFile(sourcefile, 'utf8'), {
-    loader: 'ts',
-    format: 'esm',
-    target: 'node20',
-    sourcefile,
-    sourcemap: 'inline',
-    sourcesContent: false,
-    tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
-  })
-  return code
+function openCache() {
+  const folder = fileURLToPath(new URL('../node_modules/.cache/ts-1/', import.meta.url))
+  try {
+    mkdirSync(folder, { recursive: true })
+    return folder
+  } catch {
+    return undefined // a read-only image: each start compiles again
+  }
+}
+
+/** Whole or not at all: others may be reading. What cannot be kept is compiled again next time. */
+async function keep(file, code) {
+  const part = `${file}.${randomUUID()}`
+  try {
+    await writeFile(part, code, { mode: 0o644 })
+    await rename(part, file)
+  } catch {}
 }
