@@ -4,7 +4,6 @@ import { context, type DiagLogger, DiagLogLevel, diag, metrics, propagation, tra
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace'
@@ -54,10 +53,12 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
 }
 
 function startTracing(endpoint: string, resource: Resource, { otlpHeaders, sampleRatio = 1 }: TelemetryOptions) {
-  // it brings exporters of every kind: only a process that traces loads it
-  const { NodeSDK } = createRequire(import.meta.url)(
-    '@opentelemetry/sdk-node',
-  ) as typeof import('@opentelemetry/sdk-node')
+  // they bring exporters of every kind: only a process that traces loads them
+  const load = createRequire(import.meta.url)
+  const { NodeSDK } = load('@opentelemetry/sdk-node') as typeof import('@opentelemetry/sdk-node')
+  const { OTLPTraceExporter } = load(
+    '@opentelemetry/exporter-trace-otlp-http',
+  ) as typeof import('@opentelemetry/exporter-trace-otlp-http')
   const exporter = new OTLPTraceExporter({
     url: tracesUrl(endpoint),
     timeoutMillis: EXPORT_MS,
