@@ -4,7 +4,7 @@ import { openLog } from '@tollgate/telemetry'
 import { isServiceName, serviceNames } from './open.ts'
 import { start } from './start.ts'
 
-const usage = `usage: npm run service <${['all', ...serviceNames, 'check-config'].join('|')}>
+const usage = `usage: npm run service <${['all', ...serviceNames, 'mcp-web', 'check-config'].join('|')}>
 settings come from the file that OTARI_CONFIG names and from OTARI_<NAME>; config.example.yml shows every one`
 
 /** The one place that reads the environment. Everything else is handed what it needs. */
@@ -19,11 +19,17 @@ async function main(): Promise<void> {
     for (const warning of loaded.warnings) console.error(`warning: ${warning}`)
     return
   }
-  if (command !== 'all' && !isServiceName(command)) fail(usage)
-  const log = openLog({ service: command === 'all' ? 'tollgate' : command, level: loaded.config.log_level })
+  if (command !== 'all' && command !== 'mcp-web' && !isServiceName(command)) fail(usage)
+  const log = openLog({
+    service: command === 'all' ? 'tollgate' : command,
+    level: loaded.config.log_level,
+    // its standard output is its client's
+    ...(command === 'mcp-web' ? { write: (line: string) => void process.stderr.write(line) } : {}),
+  })
   for (const warning of loaded.warnings) log.warn({}, warning)
   // probes on a port of their own are for a cluster: one process on a laptop serves them only when it is told to
-  const healthPort = command === 'all' && !loaded.origins.health_port ? 0 : loaded.config.health_port
+  const noProbes = command === 'mcp-web' || (command === 'all' && !loaded.origins.health_port)
+  const healthPort = noProbes ? 0 : loaded.config.health_port
   await start(command, { config: loaded.config, env: process.env, log, healthPort })
 }
 

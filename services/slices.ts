@@ -4,6 +4,7 @@ import { formatDecimal, numberText, parseDecimal } from '@tollgate/contracts'
 import type { FetchWorkerSettings } from '@tollgate/fetch-worker'
 import type { GatewaySettings, ProviderSettings } from '@tollgate/gateway'
 import type { ProxyVariables } from '@tollgate/http'
+import type { WebSettings } from '@tollgate/mcp-web'
 import { defaultSandboxSettings, type SandboxSettings } from '@tollgate/sandbox'
 import type { SandboxBrokerSettings } from '@tollgate/sandbox-broker'
 import type { SearchSettings } from '@tollgate/search-broker'
@@ -16,6 +17,7 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   codeExecutionExecutor: config.code_execution_executor,
   codeExecutionWorkspaceDefault: config.code_execution_workspace_default,
   webSearchIntercept: config.web_search_intercept,
+  webSearchDefaultTool: config.web_search_default_tool,
   webSearchMaxResults: config.web_search_max_results,
   webSearchPurposeHint: config.web_search_purpose_hint,
   webSearchAllowPrivateHosts: config.web_search_allow_private_hosts,
@@ -23,6 +25,11 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   webSearchWorkspaceDefault: config.web_search_workspace_default,
   webFetchEnabled: config.web_fetch_enabled,
   webFetchDefaultTool: undefined,
+  mcpWeb: {
+    enabled: config.mcp_web_enabled,
+    allowedOrigins: config.mcp_web_allowed_origins,
+    tools: webServerSettings(config),
+  },
   toolsHeader: config.tools_header,
   requirePricing: config.require_pricing,
   defaultPricing: config.default_pricing,
@@ -34,6 +41,19 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   rateLimitRpm: config.rate_limit_rpm,
   requestTimeoutMs: config.request_timeout_ms,
   bodyLimitBytes: config.body_limit_bytes,
+})
+
+/** Of the web MCP server, whichever way it is reached; its search key is the search-broker's alone. */
+export const webServerSettings = (config: Config): WebSettings => ({
+  operationTimeoutMs: Math.ceil(config.mcp_web_fetch_timeout_sec * 1_000),
+  ceilingMs: config.mcp_web_fetch_ceiling_sec * 1_000,
+  maxRedirects: config.mcp_web_fetch_max_redirects,
+  allowedHosts: config.mcp_web_fetch_allow_hosts,
+  maxPageBytes: config.mcp_web_fetch_max_bytes,
+  maxImageBytes: config.mcp_fetch_image_max_bytes,
+  maxEdgePx: config.mcp_image_max_edge_px,
+  maxEncodedBytes: Math.round(config.mcp_image_max_mb * 1_000_000),
+  rendererAvailable: false,
 })
 
 export const providers = (config: Config): Record<string, ProviderSettings> =>
@@ -67,6 +87,11 @@ export const searchSettings = (config: Config): SearchSettings => ({
     engines: config.web_search_engines,
     extract: config.web_search_extract,
     allowPrivateHosts: config.web_search_allow_private_hosts,
+  },
+  mcp: {
+    provider: config.mcp_web_search_provider?.toLowerCase(),
+    apiKey: config.mcp_web_search_api_key,
+    apiBase: config.mcp_web_search_api_base,
   },
 })
 

@@ -9,14 +9,22 @@ import { startTelemetry } from '@tollgate/telemetry'
 import { keyLines, setStarterPrices, welcome } from './first-start.ts'
 import { natsAccess } from './nats-access.ts'
 import { busPart, open, openSandbox, type SandboxAt, type ServiceName, type Setup, type Shared } from './open.ts'
+import { webServerSettings } from './slices.ts'
 
 const root = join(import.meta.dirname, '..')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
 
-/** Runs one service over NATS and Postgres, or all of them in this process, until a signal. */
-export function start(what: 'all' | ServiceName, setup: Setup): Promise<never> {
+/** What can be run: one service over NATS and Postgres, all of them in this process, or the web MCP server for a desktop. */
+export type Runnable = 'all' | 'mcp-web' | ServiceName
+
+/** Runs it until a signal. */
+export function start(what: Runnable, setup: Setup): Promise<never> {
   const { config, log } = setup
-  return runUntilSignal((life) => (what === 'all' ? startAll(life, setup) : startOne(what, life, setup)), {
+  const begin = (life: Life) => {
+    if (what === 'all') return startAll(life, setup)
+    return what === 'mcp-web' ? startMcpWeb(life, setup) : startOne(what, life, setup)
+  }
+  return runUntilSignal(begin, {
     log,
     drainMs: config.drain_sec * 1_000,
     readinessDelayMs: config.drain_delay_sec * 1_000,
@@ -97,6 +105,22 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
   life.keep('gateway', gateway.running)
   if (gateway.firstKey !== undefined) await setStarterPrices(bus)
   console.log(await welcome({ ...gateway, config, bus, url: gateway.running.url }))
+}
+
+/** One process that a desktop client starts and speaks to over standard input and output: no database, no HTTP, no keys. */
+async function startMcpWeb(life: Life, setup: Setup): Promise<void> {
+  const { config, log } = setup
+  await openProcess('mcp-web', life, setup)
+  const bus = memoryBus({ log })
+  const shared: Shared = { ...setup, bus, version }
+  life.keep('search-broker', await open.searchBroker(shared))
+  life.keep('fetch-worker', await open.fetchWorker(shared))
+  life.keep('bus', busPart(bus))
+  const { serveStdio } = await import('@tollgate/mcp-web')
+  const settings = webServerSettings(config)
+  // a client that closes its side asks for the same end as a signal
+  const onClosed = () => process.kill(process.pid, 'SIGTERM')
+  life.keep('mcp-web', await serveStdio({ bus, log, settings, version, onClosed }))
 }
 
 /** For this process alone: whoever else is on this machine does not know its token. */

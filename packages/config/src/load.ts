@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parse, YAMLParseError } from 'yaml'
 import { z } from 'zod'
 import { type Config, configSchema } from './schema.ts'
+import { webServerVariables } from './web-server-variables.ts'
 
 export interface Loaded {
   config: Config
@@ -23,9 +24,10 @@ export class ConfigError extends Error {
  */
 export function loadConfig(file: string | undefined, env: NodeJS.ProcessEnv): Loaded {
   const fromFile = file === undefined ? {} : readFile(file, env)
-  const { values, warnings } = readEnvironment(env)
+  const { values, variables, warnings } = readEnvironment(env)
   const read = configSchema.safeParse({ ...fromFile, ...values })
-  if (!read.success) throw new ConfigError(read.error.issues.map((issue) => describe(issue, values, file)).join('\n'))
+  if (!read.success)
+    throw new ConfigError(read.error.issues.map((issue) => describe(issue, variables, file)).join('\n'))
   return {
     config: read.data,
     origins: {
@@ -71,18 +73,35 @@ function interpolate(node: unknown, env: NodeJS.ProcessEnv, file: string): unkno
 /** Read by the entry point or by clients under the same prefix, so not settings of this schema. */
 const notSettings = new Set(['OTARI_CONFIG', 'OTARI_SECRET_KEY', 'OTARI_API_KEY', 'OTARI_BASE_URL'])
 
+interface Environment {
+  values: Record<string, unknown>
+  /** The variable that each of them came from. */
+  variables: Record<string, string>
+  warnings: string[]
+}
+
 /** Environment values of scalar settings, as the type the schema wants where the text can be read so. */
-function readEnvironment(env: NodeJS.ProcessEnv): { values: Record<string, unknown>; warnings: string[] } {
+function readEnvironment(env: NodeJS.ProcessEnv): Environment {
   const values: Record<string, unknown> = {}
+  const variables: Record<string, string> = {}
   const warnings: string[] = []
+  const take = (variable: string, name: string, kind: Scalar, text: string) => {
+    if (text.trim() === '') return
+    values[name] = read(kind, text.trim())
+    variables[name] = variable
+  }
   for (const [variable, text] of Object.entries(env)) {
     if (!variable.startsWith('OTARI_') || notSettings.has(variable) || text === undefined) continue
     const name = variable.slice('OTARI_'.length).toLowerCase()
     const kind = scalarKinds.get(name)
     if (kind === undefined) warnings.push(`${variable} is not a setting and is ignored`)
-    else if (text.trim() !== '') values[name] = read(kind, text.trim())
+    else take(variable, name, kind, text)
   }
-  return { values, warnings }
+  // WM-11: last, so that an environment made for the server these names come from means the same here
+  for (const [variable, name] of Object.entries(webServerVariables)) {
+    take(variable, name, scalarKinds.get(name) ?? 'string', env[variable] ?? '')
+  }
+  return { values, variables, warnings }
 }
 
 type Scalar = 'string' | 'number' | 'boolean' | 'enum'
@@ -119,11 +138,9 @@ function scalarKind(schema: z.ZodType): Scalar | undefined {
   return undefined
 }
 
-function describe(issue: z.core.$ZodIssue, values: Record<string, unknown>, file: string | undefined): string {
-  const [setting] = issue.path
+function describe(issue: z.core.$ZodIssue, variables: Record<string, string>, file: string | undefined): string {
   const path = issue.path.map(String).join('.')
-  const place =
-    typeof setting === 'string' && setting in values ? `OTARI_${setting.toUpperCase()}` : (file ?? 'settings')
+  const place = variables[String(issue.path[0])] ?? file ?? 'settings'
   return `${place}: ${path ? `${path}: ` : ''}${issue.message}`
 }
 

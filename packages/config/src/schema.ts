@@ -5,6 +5,12 @@ const secret = z.string().min(1)
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' })
 const decimal = z.union([z.number().nonnegative(), z.string().regex(/^\d+(\.\d+)?$/, 'must be a non-negative number')])
 
+/** Host names, as a list or as one text with commas between them. */
+const hostList = z.preprocess(
+  (value) => (typeof value === 'string' ? value.split(',').flatMap((host) => host.trim() || []) : value),
+  z.array(z.string().min(1)).max(1_000),
+)
+
 /** A model provider instance; its name in `providers` is what stands before the colon of a model selector. */
 const provider = z.strictObject({
   type: z.enum(['openai', 'anthropic', 'openai-compatible', 'anthropic-compatible']).optional(),
@@ -115,6 +121,24 @@ export const configSchema = z.strictObject({
   web_retrieval_trust_env_proxy: z.boolean().default(false),
   fetch_slots: z.int().min(1).max(256).default(8),
   fetch_threads: z.int().min(1).max(64).default(2),
+
+  // the web MCP server; its provider is checked when it is used (WM-12)
+  mcp_web_enabled: z.boolean().default(true),
+  mcp_web_allowed_origins: z.array(z.url()).max(100).default([]),
+  mcp_web_search_provider: z.string().min(1).optional(),
+  mcp_web_search_api_key: secret.optional(),
+  mcp_web_search_api_base: httpUrl.optional(),
+  mcp_web_fetch_timeout_sec: z.number().positive().max(600).default(30),
+  mcp_web_fetch_ceiling_sec: z.int().min(1).max(120).default(120),
+  mcp_web_fetch_max_bytes: z.int().positive().max(64_000_000).default(2_000_000),
+  mcp_web_fetch_max_redirects: z.int().nonnegative().max(50).default(5),
+  mcp_web_fetch_allow_hosts: hostList.default([]),
+  mcp_fetch_image_max_bytes: z.int().positive().max(64_000_000).default(10_000_000),
+  mcp_image_max_edge_px: z.int().positive().max(16_384).default(1_568),
+  /** Millions of bytes (WA-21). */
+  mcp_image_max_mb: z.number().positive().max(5).default(3),
+
+  // code execution
   sandbox_provider: z.enum(['protocol']).default('protocol'),
   sandbox_url: httpUrl.optional(),
   sandbox_token: secret.optional(),
@@ -139,6 +163,7 @@ export type Config = z.infer<typeof configSchema>
 export const secretSettings: ReadonlySet<string> = new Set([
   'master_key',
   'web_search_provider_api_key',
+  'mcp_web_search_api_key',
   'sandbox_token',
   'api_key',
 ])

@@ -16,7 +16,7 @@ type Hit = z.output<typeof hit>
 const hits = z.array(hit)
 const readable = z.union([hits, z.object({ results: hits }).transform(({ results }) => results)])
 
-const listed = z.array(z.record(z.string(), z.unknown()))
+const listed = z.array(z.looseObject({}))
 const resultsArguments = z.object({
   results: z
     .union([z.looseObject({ results: listed }), listed, z.string()])

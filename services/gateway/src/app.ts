@@ -21,8 +21,15 @@ export interface AppNeeds {
   bodyLimitBytes: number
   notReady(): Promise<string | undefined>
   /** What lies below `/api/v1`; made with the signal that ends answers when the drain limit comes. */
-  routes(cut: AbortSignal): (FastifyPluginCallback | FastifyPluginAsync)[]
+  routes(cut: AbortSignal): Routes
 }
+
+type Route = FastifyPluginCallback | FastifyPluginAsync
+
+/** A route that stands without a prefix as well, for clients that are given one short address. */
+export const alsoBare = (route: Route): { alsoBare: Route } => ({ alsoBare: route })
+
+export type Routes = (Route | { alsoBare: Route })[]
 
 export interface App {
   server: FastifyInstance
@@ -65,22 +72,27 @@ export async function buildApp(needs: AppNeeds): Promise<App> {
   await app.register(healthRoute({ notReady: async () => (drain.draining ? 'draining' : needs.notReady()) }))
   app.get('/', { schema: { hide: true } }, (_request, reply) => reply.redirect('/docs'))
   const routes = needs.routes(drain.cut)
-  await app.register(api, { prefix: '/api/v1' })
-  await app.register(alias, { prefix: '/v1' })
+  await app.register(api(routes), { prefix: '/api/v1' })
+  await app.register(alias(routes), { prefix: '/v1' })
+  await app.register(alias(routes.filter((route) => 'alsoBare' in route)))
   await serveDocumentation(app)
   await app.ready()
   return { server: app, drain }
 
-  async function api(scope: FastifyInstance): Promise<void> {
-    authenticate(scope, needs.identities)
-    for (const route of routes) await scope.register(route)
+  function api(served: Routes) {
+    return async (scope: FastifyInstance): Promise<void> => {
+      authenticate(scope, needs.identities)
+      for (const route of served) await scope.register('alsoBare' in route ? route.alsoBare : route)
+    }
   }
 
-  /** The same paths, for clients that were made for another base URL; documented once. */
-  async function alias(scope: FastifyInstance): Promise<void> {
-    scope.addHook('onRoute', (route) => {
-      route.schema = { ...route.schema, hide: true }
-    })
-    await api(scope)
+  /** The same under other paths, for clients that were made for another base URL; documented once. */
+  function alias(served: Routes) {
+    return async (scope: FastifyInstance): Promise<void> => {
+      scope.addHook('onRoute', (route) => {
+        route.schema = { ...route.schema, hide: true }
+      })
+      await api(served)(scope)
+    }
   }
 }

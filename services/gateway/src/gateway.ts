@@ -2,7 +2,7 @@ import type { Bus } from '@tollgate/bus'
 import type { Database } from '@tollgate/db'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import type { FastifyInstance } from 'fastify'
-import { buildApp } from './app.ts'
+import { alsoBare, buildApp } from './app.ts'
 import { masterKeyHash, migrateGateway } from './auth/first-start.ts'
 import { openIdentities } from './auth/identities.ts'
 import { keyStore } from './auth/key-store.ts'
@@ -11,9 +11,12 @@ import { openRateLimit } from './auth/rate-limit.ts'
 import { rememberMixedTurns } from './loop/mixed-turns.ts'
 import { openModels, type ProviderSettings } from './models/registry.ts'
 import { chatCompletionsRoute } from './routes/chat-completions.ts'
+import { fetchRoute } from './routes/fetch.ts'
 import { keyRoutes } from './routes/keys.ts'
+import { mcpWebRoute } from './routes/mcp-web.ts'
 import { modelRoutes } from './routes/models.ts'
 import { pricingRoutes } from './routes/pricing.ts'
+import { searchRoute } from './routes/search.ts'
 import { toolRoutes } from './routes/tools.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { userRoutes } from './routes/users.ts'
@@ -51,6 +54,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const capabilities = openCapabilities({ bus, settings, log })
   const mixedTurns = rememberMixedTurns()
   const rateLimit = openRateLimit(settings)
+  const direct = { bus, log, settings, identities, rateLimit }
   const notReady = () => whyNotReady(bus, db)
 
   const { server, drain } = await buildApp({
@@ -61,6 +65,9 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     notReady,
     routes: (cut) => [
       chatCompletionsRoute({ bus, log, settings, capabilities, mixedTurns, identities, models, rateLimit }, cut),
+      fetchRoute(direct, cut),
+      searchRoute(direct, cut),
+      alsoBare(mcpWebRoute({ ...direct, version: needs.version }, cut)),
       modelRoutes({ listModels: models.list }),
       toolRoutes({ capabilities }),
       keyRoutes({ keys: keyStore(db), identities }),

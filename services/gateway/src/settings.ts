@@ -1,3 +1,5 @@
+import { defaultWebSettings, type WebSettings } from '@tollgate/mcp-web'
+
 /**
  * What the operator decides about the gateway. Members are read when they are needed, never copied at start, so that a
  * runtime change holds for the next request (CFG-52).
@@ -11,6 +13,8 @@ export interface GatewaySettings {
   codeExecutionWorkspaceDefault: boolean
   /** CFG-10: every provider search keyword runs here. */
   webSearchIntercept: boolean
+  /** CFG-19: the search tool of searches that name none; `none` is for those of a model alone (D-07). */
+  webSearchDefaultTool: string | undefined
   /** CFG-15: results of a search that names no number. */
   webSearchMaxResults: number | undefined
   /** CFG-17: what the model is told `web_search` is for. */
@@ -25,6 +29,8 @@ export interface GatewaySettings {
   webFetchEnabled: boolean
   /** CFG-23: the fetch instance; undefined is the built-in fetcher. */
   webFetchDefaultTool: string | undefined
+  /** Ours: the web MCP server, and the sites that may call it from a browser. */
+  mcpWeb: { enabled: boolean; allowedOrigins: readonly string[]; tools: WebSettings }
   /** CFG-26: the line over the purpose hints. */
   toolsHeader: string | undefined
   /** CFG-27: what nothing prices is not run. */
@@ -54,6 +60,7 @@ export const defaultSettings: GatewaySettings = {
   codeExecutionExecutor: 'auto',
   codeExecutionWorkspaceDefault: true,
   webSearchIntercept: false,
+  webSearchDefaultTool: undefined,
   webSearchMaxResults: undefined,
   webSearchPurposeHint: undefined,
   webSearchAllowPrivateHosts: false,
@@ -61,6 +68,7 @@ export const defaultSettings: GatewaySettings = {
   webSearchWorkspaceDefault: true,
   webFetchEnabled: false,
   webFetchDefaultTool: undefined,
+  mcpWeb: { enabled: true, allowedOrigins: [], tools: defaultWebSettings },
   toolsHeader: undefined,
   requirePricing: true,
   defaultPricing: false,

@@ -17,7 +17,10 @@ export async function actFor(
   const user = await identities.user(identity.organization, id)
   if (!user) throw new Fault('not_found', `User '${id}' not found`)
   if (user.blocked) throw new Fault('forbidden', `User '${id}' is blocked`)
-  if (identity.kind === 'master') return { ...identity, user: id, allowedModels: user.allowedModels }
+  if (identity.kind === 'master') {
+    const { allowedModels, allowedTools } = user
+    return { ...identity, user: id, allowedModels, allowedTools }
+  }
   const reject = identity.rejectUserMismatch ?? settings.rejectUserMismatch
   if (named && named !== id && reject) {
     throw new Fault('forbidden', 'The user named in the request is not the user of this API key')

@@ -37,6 +37,7 @@ const masterIdentity: Identity = {
   key: 'master',
   budgetExempt: false,
   allowedModels: null,
+  allowedTools: null,
   rejectUserMismatch: null,
 }
 

@@ -10,6 +10,8 @@ export interface Identity {
   budgetExempt: boolean
   /** Null: every model. Entries are `instance:model`, `instance:*` or `instance:prefix*`. */
   allowedModels: string[] | null
+  /** Search tools that a direct search may name (D-09); null names none, and restricts nothing. */
+  allowedTools: string[] | null
   /** The key's own say on naming another user; null leaves it to the deployment's setting. */
   rejectUserMismatch: boolean | null
 }

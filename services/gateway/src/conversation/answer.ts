@@ -1,4 +1,4 @@
-import { Fault, type Tenancy } from '@tollgate/contracts'
+import { Fault } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { actFor } from '../auth/acting-user.ts'
@@ -6,6 +6,7 @@ import { refuseModel } from '../auth/allowed-models.ts'
 import type { Identities } from '../auth/identities.ts'
 import type { Identity } from '../auth/identity.ts'
 import type { RateLimit } from '../auth/rate-limit.ts'
+import { tenancyOf } from '../auth/tenancy.ts'
 import type { AnswerWriter } from '../dialects/answer-writer.ts'
 import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop/admission.ts'
 import { answering, endingOf } from '../loop/answering.ts'
@@ -74,15 +75,6 @@ export async function answer(
     await refuse(needs, dialect, reply, thrown)
   }
 }
-
-const tenancyOf = ({ organization, workspace, user, key }: Identity, request: string): Tenancy => ({
-  organization,
-  workspace,
-  user,
-  key,
-  request,
-  attempt: 0,
-})
 
 /** The last thing that can refuse; the money set aside goes back. */
 async function limitRate({ rateLimit }: AnswerNeeds, acting: Identity, { tally }: Admission): Promise<void> {

@@ -27,6 +27,8 @@ type AbsorbedAttempt = z.infer<typeof absorbedAttempt>
 export interface Model {
   name: string
   provider: string
+  /** A tool that was called by itself: it has no tokens to price. */
+  isTool?: true
 }
 
 export interface Reservation {
@@ -42,7 +44,7 @@ export interface Reservation {
 /** What one request owes. It is settled or released exactly once, whichever way the request ends. */
 export interface Tally {
   /** One tool call that ran, recorded at once: from here on the charge survives this process. */
-  toolRan(tool: string, result: ToolResult, tenancy: Tenancy): Promise<void>
+  toolRan(tool: string, result: RanCall, tenancy: Tenancy): Promise<void>
   /** The model that is tried now; the one that was tried before, if any, leaves a row of its own (P-45). */
   attempt(attempt: number, model: Model): void
   /** Why the attempt under way was given up for another. */
@@ -50,6 +52,9 @@ export interface Tally {
   /** Tells billing how the request ended; a second call does nothing. Resolves when that is stored. */
   settle(ending: Ending): Promise<void>
 }
+
+/** What a charge needs to know of a tool's result. */
+export type RanCall = Pick<ToolResult, 'label' | 'priceKeys' | 'reportedCost'> & { outcome: { isError: boolean } }
 
 export type Ending = { status: 'success' } | { status: 'error' | 'cancelled'; error: string }
 
@@ -152,4 +157,5 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
   }
 }
 
-const modelKeys = ({ name, provider }: Model): PriceKey[] => [{ kind: 'model', key: `${provider}:${name}` }]
+const modelKeys = ({ name, provider, isTool }: Model): PriceKey[] =>
+  isTool ? [] : [{ kind: 'model', key: `${provider}:${name}` }]

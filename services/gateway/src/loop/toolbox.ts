@@ -1,23 +1,13 @@
-import { SpanStatusCode, trace } from '@opentelemetry/api'
 import { otariLabel, otariPriceKeys, toolError } from '@tollgate/contracts'
-import { counter, histogram, type Log } from '@tollgate/telemetry'
+import type { Log } from '@tollgate/telemetry'
 import type { ToolActivity } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
-import { tools } from '../tools/registry.ts'
 import type { CallContext, OpenTool, Tool, ToolResult, ToolUse } from '../tools/tool.ts'
 import { CallLimitReached } from './limits.ts'
+import { measured } from './measured.ts'
 import type { OwnedTool } from './plan.ts'
 import type { Tally } from './tally.ts'
 import type { ModelCall } from './transcript.ts'
-
-const tracer = trace.getTracer('@tollgate/gateway')
-const names = tools.map(({ name }) => name)
-const callsTotal = counter('tool_calls_total', 'Calls of tools that run here', {
-  tool: names,
-  label: ['instance', 'builtin', 'org', 'otari'],
-  outcome: ['ok', 'error'],
-})
-const seconds = histogram('tool_seconds', 'Time a call of a tool that runs here took', { tool: names })
 
 /** Calls of one request, whatever they are: its settlement, which names each, must fit into a message. */
 const MOST_CALLS = 250
@@ -49,7 +39,13 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
       const call = { id, tool: name, input: entry.tool.shownInput(input) }
       yield { type: 'tool', phase: 'started', call }
       calls += 1
-      const result = calls > MOST_CALLS ? tooMany(entry.tool, input) : await measured(entry, id, input, at)
+      const { tool, ready } = entry
+      const result =
+        calls > MOST_CALLS
+          ? tooMany(tool, input)
+          : await measured(name, id, log, () =>
+              ready.run(input, at).catch((thrown: unknown) => unforeseen(thrown, tool, input, at)),
+            )
       if (calls <= MOST_CALLS) await tally.toolRan(name, result, at.tenancy)
       yield { type: 'tool', phase: 'finished', call, outcome: result.outcome }
       return result
@@ -62,29 +58,6 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
       }
       opened.clear()
     },
-  }
-
-  function measured({ tool, ready }: { tool: Tool; ready: OpenTool }, id: string, input: JsonObject, at: CallContext) {
-    const attributes = {
-      'gen_ai.operation.name': 'execute_tool',
-      'gen_ai.tool.name': tool.name,
-      'gen_ai.tool.call.id': id.slice(0, 128),
-      'gen_ai.tool.type': 'function',
-    }
-    return tracer.startActiveSpan(`tool ${tool.name}`, { attributes }, async (span) => {
-      const began = performance.now()
-      try {
-        const result = await ready.run(input, at).catch((thrown: unknown) => unforeseen(thrown, tool, input, at))
-        if (result.outcome.isError) span.setStatus({ code: SpanStatusCode.ERROR })
-        if (result.cause !== undefined) log.warn({ tool: tool.name, err: result.cause }, 'a tool call was not answered')
-        const outcome = result.outcome.isError ? 'error' : 'ok'
-        callsTotal.add(1, { tool: tool.name, label: labelKind(result.label), outcome })
-        return result
-      } finally {
-        seconds.record((performance.now() - began) / 1_000, { tool: tool.name })
-        span.end()
-      }
-    })
   }
 
   /** What a tool did not foresee is told to the log alone; the model reads a fixed text and goes on (L-14). */
@@ -112,10 +85,4 @@ function readArguments(text: string): JsonObject {
   } catch {
     return {}
   }
-}
-
-/** The kind of a label; the rest of it names an instance, and so has no bound. */
-function labelKind(label: string): string {
-  const [kind = ''] = label.split(':', 1)
-  return kind === 'builtin' || kind === 'org' || kind === 'otari' ? kind : 'instance'
 }

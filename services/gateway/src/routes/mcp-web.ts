@@ -1,0 +1,121 @@
+import { ErrorCode, JSONRPC_VERSION } from '@modelcontextprotocol/sdk/types.js'
+import { Fault } from '@tollgate/contracts'
+import { webServer, webTools } from '@tollgate/mcp-web'
+import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { actFor } from '../auth/acting-user.ts'
+import { tenancyOf } from '../auth/tenancy.ts'
+import { requestEnds } from '../conversation/request-end.ts'
+import { type DirectNeeds, directCall } from '../direct/direct-call.ts'
+import { servedHere } from '../direct/served-here.ts'
+import { refuseWebAccess } from '../direct/web-access.ts'
+import { newId } from '../ids.ts'
+import { openCallEnd } from '../mcp/call-end.ts'
+import { openCancellations } from '../mcp/cancellations.ts'
+import { exchange } from '../mcp/exchange.ts'
+import { readMessages } from '../mcp/message.ts'
+import { refuseForeignOrigin } from '../mcp/origin.ts'
+import { Invalid } from '../validation.ts'
+
+const message = z.looseObject({
+  jsonrpc: z.literal(JSONRPC_VERSION),
+  id: z.union([z.string(), z.number()]).optional(),
+  method: z.string().optional(),
+  params: z.looseObject({}).optional(),
+})
+
+const schema = {
+  tags: ['mcp'],
+  summary: 'Speak to the web MCP server',
+  description:
+    'The Model Context Protocol’s Streamable HTTP: JSON-RPC messages, answered by JSON or an event stream. Tools: `web_search`, `fetch_webpage`, `fetch_image` and `format_search_results`, priced as `otari:web_search` and `otari:web_fetch`. Also at `/mcp/web`.',
+  body: z.union([message, z.array(message)]),
+}
+/** The schema is for the documentation: the protocol's own code says what is wrong with a message. */
+const takesAll = () => () => true
+
+/** Tool calls in one body; more are to be sent in bodies of their own. */
+const MOST_CALLS = 20
+const SESSION = 'mcp-session-id'
+const endpoint = '/api/v1/mcp/web'
+
+/**
+ * `POST /mcp/web`: the web MCP server for whoever has an API key. What it makes may be registered under any number of
+ * paths; they are one server.
+ */
+export function mcpWebRoute(needs: DirectNeeds & { version: string }, cut: AbortSignal): FastifyPluginCallback {
+  const { bus, log, settings, rateLimit, version } = needs
+  const { mcpWeb, publicBaseUrl } = settings
+  const tools = webTools(bus, mcpWeb.tools)
+  const cancellations = openCancellations(bus)
+  const endOf = requestEnds(cut)
+
+  return (app, _options, done) => {
+    app.setErrorHandler(tellAsJsonRpc)
+    app.addHook('onRequest', async ({ headers }) => {
+      if (!settings.mcpWeb.enabled) throw new Fault('not_found', 'Not Found')
+      refuseForeignOrigin(headers.origin, { publicBaseUrl, allowed: mcpWeb.allowedOrigins })
+    })
+    app.post('/mcp/web', { schema, validatorCompiler: takesAll }, serve)
+    // nothing is sent unasked, and no session is kept that could be ended
+    app.route({ method: ['GET', 'DELETE'], url: '/mcp/web', schema: { hide: true }, handler: postOnly })
+    done()
+  }
+
+  async function serve(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { opensSession, calls, cancelled } = readMessages(request.body)
+    if (request.identity.kind === 'master') {
+      throw new Fault('forbidden', 'The MCP server takes an API key; the master key stands for no user')
+    }
+    const acting = await actFor(request.identity, undefined, { dialect: 'chat', ...needs })
+    if (calls.length > MOST_CALLS) {
+      throw new Fault('invalid_request', `At most ${MOST_CALLS} tool calls may be sent at once`)
+    }
+    for (const _call of calls) rateLimit.take(acting)
+
+    const session = sessionOf(request)
+    for (const call of cancelled) cancellations.cancel({ key: acting.key, session, call })
+    if (opensSession) reply.header(SESSION, newId())
+    const end = endOf(reply, settings.requestTimeoutMs)
+    reply.raw.once('close', end.done)
+    const server = webServer(tools, {
+      version,
+      log,
+      runFor: (call, closed) => {
+        const listen = (leave: (why: Fault) => void) => cancellations.listen({ key: acting.key, session, call }, leave)
+        // the usage row of a lone call has the id that its response's header shows
+        const id = calls.length === 1 ? request.id : newId()
+        return async (kind, run) => {
+          refuseWebAccess(settings, kind === 'web_search' ? 'web search' : 'web access')
+          const { signal, release } = openCallEnd(end.signal, closed, listen)
+          const { deadline } = end
+          const { budgetExempt } = acting
+          const call = { ...servedHere[kind], endpoint, tenancy: tenancyOf(acting, id), budgetExempt, signal, deadline }
+          return directCall(needs, call, run).finally(release)
+        }
+      },
+    })
+    const streams = calls.length > 0 && (request.headers.accept ?? '').includes('text/event-stream')
+    return exchange(server, request, reply, { streams, keepaliveMs: settings.streamingKeepaliveIntervalMs })
+  }
+}
+
+/** Any short text serves: it tells one client's calls from another's, and opens nothing. */
+function sessionOf({ headers }: FastifyRequest): string | undefined {
+  const given = headers[SESSION]
+  return typeof given === 'string' && given !== '' && given.length <= 128 ? given : undefined
+}
+
+const postOnly = (_request: FastifyRequest, reply: FastifyReply) =>
+  reply
+    .code(405)
+    .header('allow', 'POST')
+    .type('application/json; charset=utf-8')
+    .send('{"detail":"Method Not Allowed"}')
+
+/** A body that is no JSON is the protocol's own parse error; everything else is told as on other routes. */
+function tellAsJsonRpc(thrown: unknown, _request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (!(thrown instanceof Invalid)) throw thrown
+  const error = { code: ErrorCode.ParseError, message: 'Parse error' }
+  return reply.code(400).send({ jsonrpc: JSONRPC_VERSION, error, id: null })
+}
