@@ -8,6 +8,9 @@ export type FetchOutcome = (typeof fetchOutcomes)[number]
 export const fetchSeconds = histogram('fetch_seconds', 'Time from a fetch call to its answer.', {
   outcome: fetchOutcomes,
 })
+export const imageSeconds = histogram('fetch_image_seconds', 'Time from a call for an image to its answer.', {
+  outcome: fetchOutcomes,
+})
 export const fetchBytes = counter('fetch_bytes_total', 'Decoded bytes read from sites.', {})
 export const extractRestarts = counter('extract_restarts_total', 'Extracting processes replaced.', { why: hostEnds })
 export const extractSeconds = histogram('extract_seconds', 'Time to read a body, waiting included.', {

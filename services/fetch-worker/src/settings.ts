@@ -17,6 +17,9 @@ export interface FetchWorkerSettings {
   extractMemoryBytes?: number
   extractLimits?: Partial<ExtractLimits>
   pageCache?: Partial<PageCacheLimits>
+  /** Cap on the process that decodes images, and its time for one. */
+  imageMemoryBytes?: number
+  imageMs?: number
 }
 
 export const defaults = {
@@ -24,8 +27,13 @@ export const defaults = {
   /** 256 MiB for the document on top of the process itself and pdf.js. */
   extractMemoryBytes: 400 * 1024 * 1024,
   pageCache: { ms: 60_000, entries: 256, bytes: 32 * 1024 * 1024 },
+  maxImageBytes: 10_000_000,
+  /** A progressive JPEG of 64 million pixels lies in memory whole. */
+  imageMemoryBytes: 640 * 1024 * 1024,
+  imageMs: 5_000,
   maxRedirects: 5,
   userAgent: 'otari-web-retrieval/1.0',
   accept:
     'text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.8, application/pdf;q=0.8, application/json;q=0.8, */*;q=0.5',
+  acceptImage: 'image/png, image/jpeg, image/webp, image/gif, */*;q=0.1',
 }

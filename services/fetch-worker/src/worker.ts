@@ -1,13 +1,14 @@
 import type { Handler } from '@tollgate/bus'
-import { Fault, fetchPage } from '@tollgate/contracts'
+import { Fault, fetchImage, fetchPage } from '@tollgate/contracts'
 import { type Dialer, openDownloader, openProxies, type Resolve, systemResolve } from '@tollgate/http'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import { observe } from '@tollgate/telemetry'
 import { checkPdfData } from './extract/pdf/pdfjs.ts'
 import { openExtractPool } from './extract/pool.ts'
-import type { FetchNeeds } from './fetch.ts'
+import { readImage } from './images/fetch-image.ts'
+import { openImagePool } from './images/pool.ts'
 import { openJudges } from './judges.ts'
-import { extractRestarts, type FetchOutcome, fetchSeconds } from './metrics.ts'
+import { extractRestarts, type FetchOutcome, fetchSeconds, imageSeconds } from './metrics.ts'
 import { openPages } from './pages.ts'
 import { defaults, type FetchWorkerSettings } from './settings.ts'
 
@@ -20,68 +21,47 @@ export interface FetchWorkerNeeds extends CommonNeeds {
   ca?: string[]
 }
 
-/** Serves `fetch.page`: as many at once as there are slots, each bounded in time, bytes and memory. */
-export async function startFetchWorker({
-  bus,
-  log,
-  settings,
-  resolve = systemResolve,
-  dialer,
-  ca,
-}: FetchWorkerNeeds): Promise<Running> {
+/** Serves `fetch.page` and `fetch.image`: as many at once as there are slots, each bounded in time, bytes and memory. */
+export async function startFetchWorker(needs: FetchWorkerNeeds): Promise<Running> {
+  const { bus, log, settings } = needs
   await checkPdfData()
-  const proxies = settings.proxies ? openProxies(settings.proxies) : undefined
+  const { slots } = settings
+  const onRestart = (why: Parameters<typeof extractRestarts.add>[1]['why']) => extractRestarts.add(1, { why })
   const pool = openExtractPool({
     threads: settings.threads,
-    maxWaiting: settings.slots * 2,
+    maxWaiting: slots * 2,
     memoryBytes: settings.extractMemoryBytes ?? defaults.extractMemoryBytes,
     ...(settings.extractLimits ? { limits: settings.extractLimits } : {}),
     log,
-    onRestart: (why) => extractRestarts.add(1, { why }),
+    onRestart,
   })
-  const needs: FetchNeeds = {
-    download: openDownloader({
-      userAgent: defaults.userAgent,
-      ...(proxies ? { proxies } : {}),
-      ...(dialer ? { dialer } : {}),
-      ...(ca ? { ca } : {}),
-    }),
-    judges: openJudges(resolve, settings.guard),
-    pool,
-    maxBodyBytes: settings.maxBodyBytes ?? defaults.maxBodyBytes,
+  const images = openImagePool({
+    maxWaiting: slots * 2,
+    memoryBytes: settings.imageMemoryBytes ?? defaults.imageMemoryBytes,
+    imageMs: settings.imageMs ?? defaults.imageMs,
     log,
-  }
-  const readPage = openPages(needs, { ...defaults.pageCache, ...settings.pageCache })
+    onRestart,
+  })
+  const web = openWeb(needs)
+  const readPage = openPages(
+    { ...web, pool, maxBodyBytes: settings.maxBodyBytes ?? defaults.maxBodyBytes, log },
+    { ...defaults.pageCache, ...settings.pageCache },
+  )
   const busy = new Set<Promise<unknown>>()
+  const busyPages = new Set<Promise<unknown>>()
 
-  const handle: Handler<typeof fetchPage> = async (input, { signal, emit }) => {
-    const started = performance.now()
-    let outcome: FetchOutcome = 'error'
-    try {
-      const page = await readPage(input, signal, emit)
-      outcome = page.status === 'ok' ? 'ok' : page.failure
-      return page
-    } catch (thrown) {
-      if (!signal.aborted) throw thrown
-      outcome = 'cancelled'
-      throw new Fault('cancelled', 'the caller left before the page was read', { cause: thrown })
-    } finally {
-      fetchSeconds.record((performance.now() - started) / 1_000, { outcome })
-    }
-  }
-  const tracked: Handler<typeof fetchPage> = (input, context) => {
-    const work = handle(input, context)
-    busy.add(work)
-    const done = () => busy.delete(work)
-    work.then(done, done)
-    return work
-  }
-  await bus.serve(fetchPage, tracked, { slots: settings.slots })
+  const handlePage: Handler<typeof fetchPage> = (input, { signal, emit }) =>
+    measured(fetchSeconds, signal, () => readPage(input, signal, emit))
+  const handleImage: Handler<typeof fetchImage> = (input, { signal, emit }) =>
+    measured(imageSeconds, signal, () => readImage(input, { ...web, images }, signal, emit))
+
+  await bus.serve(fetchPage, (...call) => track(handlePage(...call), busy, busyPages), { slots })
+  await bus.serve(fetchImage, (...call) => track(handleImage(...call), busy), { slots: imageSlots(slots) })
 
   const unobserve = [
     observe('fetch_slots', 'Pages that can be worked on at once, by state.', { state: ['busy', 'free'] }, () => [
-      { value: busy.size, values: { state: 'busy' } },
-      { value: Math.max(0, settings.slots - busy.size), values: { state: 'free' } },
+      { value: busyPages.size, values: { state: 'busy' } },
+      { value: Math.max(0, slots - busyPages.size), values: { state: 'free' } },
     ]),
     observe('extract_waiting', 'Bodies waiting for an extracting process.', {}, () => [
       { value: pool.waiting(), values: {} },
@@ -91,13 +71,60 @@ export async function startFetchWorker({
     async close(deadline) {
       const finished = await ended(busy, deadline)
       pool.close()
+      images.close()
       for (const stop of unobserve) stop()
       return finished
     },
   }
 }
 
-/** Waits for running pages, to the deadline and not longer. */
+/** Images are few, and one process decodes them: they take a quarter of the slots of pages, beside those. */
+const imageSlots = (slots: number): number => Math.max(1, Math.floor(slots / 4))
+
+/** The way out: the downloader, and the guard that every request of it is judged by. */
+function openWeb({ settings, resolve = systemResolve, dialer, ca }: FetchWorkerNeeds) {
+  const proxies = settings.proxies ? openProxies(settings.proxies) : undefined
+  const download = openDownloader({
+    userAgent: defaults.userAgent,
+    ...(proxies ? { proxies } : {}),
+    ...(dialer ? { dialer } : {}),
+    ...(ca ? { ca } : {}),
+  })
+  return { download, judges: openJudges(resolve, settings.guard) }
+}
+
+type Outcome = { status: 'ok' } | { status: 'failed'; failure: Exclude<FetchOutcome, 'ok' | 'cancelled' | 'error'> }
+
+async function measured<T extends Outcome>(
+  seconds: typeof fetchSeconds,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  const started = performance.now()
+  let outcome: FetchOutcome = 'error'
+  try {
+    const result = await work()
+    outcome = result.status === 'ok' ? 'ok' : result.failure
+    return result
+  } catch (thrown) {
+    if (!signal.aborted) throw thrown
+    outcome = 'cancelled'
+    throw new Fault('cancelled', 'the caller left before the page was read', { cause: thrown })
+  } finally {
+    seconds.record((performance.now() - started) / 1_000, { outcome })
+  }
+}
+
+function track<T>(work: Promise<T>, ...sets: Set<Promise<unknown>>[]): Promise<T> {
+  for (const set of sets) set.add(work)
+  const done = () => {
+    for (const set of sets) set.delete(work)
+  }
+  work.then(done, done)
+  return work
+}
+
+/** Waits for running calls, to the deadline and not longer. */
 function ended(busy: ReadonlySet<Promise<unknown>>, deadline: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), Math.max(0, deadline - Date.now()))

@@ -53,6 +53,8 @@ describe('F-17 one URL per type', () => {
     expect(await get(contentType, body)).toEqual({
       status: 'failed',
       failure: 'unsupported_type',
+      httpStatus: 200,
+      declared: contentType === undefined ? {} : { contentType },
       label: 'builtin:builtin_fetch',
     }),
   )

@@ -402,12 +402,13 @@ describe('F-31 what went wrong is a value', () => {
     const gone = await openSite(page)
     await gone.close()
     world.ports['1.1.1.9'] = gone.port
-    for (const answer of [
-      world.fetch('http://unknown.test/'),
-      world.fetch('http://site.test/'),
-      world.fetch('http://gone.test/'),
-    ]) {
-      expect(await answer).toEqual({ status: 'failed', failure: 'network', label: 'builtin:builtin_fetch' })
+    for (const [url, stage] of [
+      ['http://unknown.test/', 'resolve'],
+      ['http://site.test/', 'body'],
+      ['http://1.1.1.9/', 'connect'],
+    ] as const) {
+      const failure = { status: 'failed', failure: 'network', stage, label: 'builtin:builtin_fetch' }
+      expect(await world.fetch(url), url).toEqual(failure)
     }
   })
 
