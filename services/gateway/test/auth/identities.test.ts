@@ -57,6 +57,8 @@ const rowOf = (id: string, active: boolean) => ({
   reject_user_mismatch: null,
   allowed_models: null,
   user_models: null,
+  allowed_tools: null,
+  user_tools: null,
 })
 
 function open(rows: Map<string, object>) {
