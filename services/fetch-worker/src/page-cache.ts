@@ -80,7 +80,9 @@ export function openPageCache({ ms, entries: mostEntries, bytes: mostBytes }: Pa
       const entry = live(key)
       if (!entry) return undefined
       const known = { ...entry.known, ...knownFrom(head), url: entry.page.finalUrl }
-      put(key, { ...entry, storedAt: Date.now(), freshMs: freshness(head, ms) ?? 0, known })
+      // What a 304 does not say again stands as it was said (RFC 9111 3.2).
+      const freshMs = head.header('cache-control') === undefined ? entry.freshMs : (freshness(head, ms) ?? 0)
+      put(key, { ...entry, storedAt: Date.now(), freshMs, known })
       return { ...entry.page, bytes: 0 }
     },
   }
