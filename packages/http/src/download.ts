@@ -1,7 +1,7 @@
 import type { DomainPolicy } from '@tollgate/contracts'
 import { permitsHost } from './domains.ts'
 import { type Exchange, type ExchangeOptions, networkStage, openExchange } from './exchange.ts'
-import type { JudgeHop } from './guard.ts'
+import type { Hop, JudgeHop } from './guard.ts'
 import type { LimitedBody } from './limit.ts'
 import { type NetworkStage, type OperationLimits, type Operations, openOperations } from './operations.ts'
 import { openChain, type RedirectRefusal, type RedirectRules } from './redirects.ts'
@@ -20,6 +20,8 @@ export interface DownloadRequest extends RedirectRules, OperationLimits {
   signal: AbortSignal
   /** Judges an answer by its head, so that what is not wanted is not read. */
   wants?: (head: ResponseHead) => boolean
+  /** Asked about each hop that passed every other rule, before it is connected to; false: the site does not want us there. */
+  admits?: (hop: Hop, signal: AbortSignal) => Promise<boolean>
   /** Never through a proxy (WM-24). */
   direct?: boolean
   /** What is held of a page that was found at `url`: a 304 says that it still stands (RFC 9110 13). */
@@ -35,7 +37,7 @@ export interface ResponseHead {
 
 /** `stage` says where it failed, and tells nothing of the host (WM-26). */
 export type DownloadFailure =
-  | { outcome: 'failed'; failure: 'url_disallowed' | 'domain_disallowed' }
+  | { outcome: 'failed'; failure: 'url_disallowed' | 'domain_disallowed' | 'robots_disallowed' }
   | { outcome: 'failed'; failure: 'redirect_disallowed'; why: RedirectRefusal }
   | { outcome: 'failed'; failure: 'timeout'; stage: NetworkStage }
   | { outcome: 'failed'; failure: 'network'; stage: NetworkStage; cause?: unknown }
@@ -80,6 +82,8 @@ async function follow(request: DownloadRequest, exchange: Exchange, operations: 
       return { outcome: 'failed', failure: 'url_disallowed' }
     }
     if (!permitsHost(request.policy, verdict.hop.host)) return { outcome: 'failed', failure: 'domain_disallowed' }
+    if ((await request.admits?.(verdict.hop, operations.signal)) === false)
+      return { outcome: 'failed', failure: 'robots_disallowed' }
     const answer = await exchange(verdict.hop, request, operations)
     if (!('redirect' in answer)) return { outcome: 'answered', ...answer, redirected }
     const next = chain(verdict.hop.url, answer.redirect)

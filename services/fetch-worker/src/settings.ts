@@ -11,6 +11,8 @@ export interface FetchWorkerSettings {
   proxies?: ProxyVariables
   /** Exceptions from the guard that the operator made for every fetch (WM-86). */
   guard?: Pick<GuardOptions, 'allowedHosts' | 'denied' | 'nat64Prefixes'>
+  /** Ask each site's robots.txt before a page of it is read (BR-153); off when absent. */
+  respectRobots?: boolean
   /** Decoded bytes of a body that are read (F-23). */
   maxBodyBytes?: number
   /** Cap on one extracting process (F-25). */
@@ -32,6 +34,8 @@ export const defaults = {
   imageMemoryBytes: 640 * 1024 * 1024,
   imageMs: 5_000,
   maxRedirects: 5,
+  /** The product token of robots.txt, and the whole name. */
+  agent: 'otari-web-retrieval',
   userAgent: 'otari-web-retrieval/1.0',
   accept:
     'text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.8, application/pdf;q=0.8, application/json;q=0.8, */*;q=0.5',

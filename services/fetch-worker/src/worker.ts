@@ -1,16 +1,16 @@
 import type { Handler } from '@tollgate/bus'
 import { Fault, fetchImage, fetchPage } from '@tollgate/contracts'
-import { type Dialer, openDownloader, openProxies, type Resolve, systemResolve } from '@tollgate/http'
+import type { Dialer, Resolve } from '@tollgate/http'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import { observe } from '@tollgate/telemetry'
 import { checkPdfData } from './extract/pdf/pdfjs.ts'
 import { openExtractPool } from './extract/pool.ts'
 import { readImage } from './images/fetch-image.ts'
 import { openImagePool } from './images/pool.ts'
-import { openJudges } from './judges.ts'
 import { extractRestarts, type FetchOutcome, fetchSeconds, imageSeconds } from './metrics.ts'
 import { openPages } from './pages.ts'
 import { defaults, type FetchWorkerSettings } from './settings.ts'
+import { openWayOut } from './way-out.ts'
 
 export interface FetchWorkerNeeds extends CommonNeeds {
   settings: FetchWorkerSettings
@@ -42,7 +42,7 @@ export async function startFetchWorker(needs: FetchWorkerNeeds): Promise<Running
     log,
     onRestart,
   })
-  const web = openWeb(needs)
+  const web = openWayOut(needs)
   const readPage = openPages(
     { ...web, pool, maxBodyBytes: settings.maxBodyBytes ?? defaults.maxBodyBytes, log },
     { ...defaults.pageCache, ...settings.pageCache },
@@ -80,18 +80,6 @@ export async function startFetchWorker(needs: FetchWorkerNeeds): Promise<Running
 
 /** Images are few, and one process decodes them: they take a quarter of the slots of pages, beside those. */
 const imageSlots = (slots: number): number => Math.max(1, Math.floor(slots / 4))
-
-/** The way out: the downloader, and the guard that every request of it is judged by. */
-function openWeb({ settings, resolve = systemResolve, dialer, ca }: FetchWorkerNeeds) {
-  const proxies = settings.proxies ? openProxies(settings.proxies) : undefined
-  const download = openDownloader({
-    userAgent: defaults.userAgent,
-    ...(proxies ? { proxies } : {}),
-    ...(dialer ? { dialer } : {}),
-    ...(ca ? { ca } : {}),
-  })
-  return { download, judges: openJudges(resolve, settings.guard) }
-}
 
 type Outcome = { status: 'ok' } | { status: 'failed'; failure: Exclude<FetchOutcome, 'ok' | 'cancelled' | 'error'> }
 
