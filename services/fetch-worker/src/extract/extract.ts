@@ -1,6 +1,7 @@
 import { decode } from './charset.ts'
 import { hasHtmlBeginning, looksBinary, type Reading, readingOf, sniffBytes, startsLikeHtml } from './content-type.ts'
 import { isFeed, readFeed } from './feed.ts'
+import { noAssets } from './html/assets.ts'
 import { readHtml } from './html/read.ts'
 import type { Extracted, ExtractJob } from './job.ts'
 import { notices } from './notices.ts'
@@ -12,9 +13,9 @@ export async function extract(job: ExtractJob): Promise<Extracted> {
   const reading = readingOf(job.contentType)
   const sniffed = sniffBytes(job.bytes)
   if (reading === undefined) return { status: 'failed', failure: 'unsupported' }
-  if (job.bytes.length === 0) return { status: 'ok', kind: 'text', text: '', notices: [notices.empty] }
+  if (job.bytes.length === 0) return finish(job, plain(''))
   if (reading === 'pdf' || sniffed === 'pdf') {
-    return job.isCut ? { status: 'failed', failure: 'cut' } : finish(job, await readPdf(job.bytes, job.limits))
+    return job.isCut ? { status: 'failed', failure: 'cut' } : finish(job, await readPdf(job))
   }
   if (sniffed === 'binary') return { status: 'failed', failure: 'unsupported' }
   const source = decode(job.bytes, job.contentType, job.isCut)
@@ -34,7 +35,7 @@ function readText(job: ExtractJob, reading: Exclude<Reading, 'pdf'>, source: str
     case 'text':
       return startsLikeHtml(source) ? readHtml(source, job) : plain(source)
     case 'xml':
-      if (isFeed(source)) return readFeed(source, job.url)
+      if (job.feeds !== 'as-is' && isFeed(source)) return readFeed(source, job.url)
       return startsLikeHtml(source) ? readHtml(source, job) : plain(source)
     default:
       return reading satisfies never
@@ -53,5 +54,6 @@ function finish(job: ExtractJob, result: Extracted): Extracted {
   const title =
     result.title === undefined ? undefined : cleanLines(result.title).replace(/\s+/g, ' ').trim().slice(0, 500)
   const { title: _title, ...rest } = result
-  return { ...rest, text, notices: [...said], ...(title ? { title } : {}) }
+  const assets = job.assets ? { assets: result.assets ?? noAssets } : {}
+  return { ...rest, text, notices: [...said], ...(title ? { title } : {}), ...assets }
 }

@@ -1,106 +1,134 @@
-import type { PDFDocumentLoadingTask, PDFDocumentProxy, PDFPageProxy } from 'pdfjs-dist/types/src/display/api.d.ts'
 import { openCpuClock } from '../cpu-clock.ts'
-import type { Extracted, ExtractLimits } from '../job.ts'
+import type { Extracted, ExtractFailure, ExtractJob } from '../job.ts'
 import { notices } from '../notices.ts'
-import { openPageText } from './page-text.ts'
-import { loadPdfJs, pdfjsData } from './pdfjs.ts'
-import { isJunk, looksUnmapped, unmappedFonts } from './unmapped.ts'
+import { layOut } from './document.ts'
+import type { PdfDocument, PdfEngine, PdfInfo, PdfPage } from './page.ts'
+import { openWithPdfium } from './pdfium-document.ts'
+import { openWithPdfJs } from './pdfjs-document.ts'
 
-/** A PDF's text, page by page, within the limits of F-25; what was not read is said. */
-export async function readPdf(bytes: Uint8Array, limits: ExtractLimits): Promise<Extracted> {
-  const pdfjs = loadPdfJs()
-  const task = pdfjs.getDocument({
-    data: bytes,
-    cMapUrl: pdfjsData.cMaps,
-    cMapPacked: true,
-    standardFontDataUrl: pdfjsData.fonts,
-    wasmUrl: pdfjsData.wasm,
-    disableFontFace: true,
-    isEvalSupported: false,
-    useSystemFonts: false,
-    fontExtraProperties: true,
-    enableXfa: false,
-    maxImageSize: 0, // no image is ever shown
-    verbosity: pdfjs.VerbosityLevel.ERRORS,
-  })
-  try {
-    return await readPages(task, limits)
-  } catch (thrown) {
-    // pdf.js throws errors of many kinds at a broken document; only the want of a password is told apart.
-    return { status: 'failed', failure: isPasswordWanted(thrown) ? 'password' : 'damaged' }
-  } finally {
-    await task.destroy()
-  }
-}
+/** Share of the time after which it stops by itself, to lay out and hand over what it has. */
+const OWN_SHARE = 0.75
 
-/** Share of the time after which it stops by itself, to hand over what it has. */
-const OWN_SHARE = 0.85
-
-async function readPages(task: PDFDocumentLoadingTask, limits: ExtractLimits): Promise<Extracted> {
+/**
+ * A PDF's text within the limits of F-25; what was not read is said. PDFium reads it, at a third of pdf.js's time; what that
+ * takes for broken, or finds no characters in, pdf.js tries, which repairs more and guesses at old fonts.
+ */
+export async function readPdf(job: ExtractJob): Promise<Extracted> {
   const cpuMs = openCpuClock()
-  const document = await task.promise
-  const said: string[] = []
-  const unreadable: number[] = []
-  let text = ''
-  let read = 0
-  let broken = 0
-  const last = Math.min(document.numPages, limits.pdfPages)
-  for (let number = 1; number <= last && text.length <= limits.textBytes; number++) {
-    if (cpuMs() > limits.pdfMs * OWN_SHARE) {
-      said.push(notices.pdfTime(read, document.numPages))
-      break
-    }
-    const page = await readPage(document, number, limits.textBytes).catch(() => undefined)
-    read++
-    if (page === undefined) broken++
-    else if (page.isUnreadable) unreadable.push(number)
-    if (page && page.text !== '') text += (text === '' ? '' : '\n\n') + page.text
-  }
-  if (broken === read && read > 0) return { status: 'failed', failure: 'damaged' }
-  if (read === limits.pdfPages && document.numPages > read) said.push(notices.pdfPages(read, document.numPages))
-  if (text === '')
-    said.push(unreadable.length > 0 ? notices.pdfUnreadable(document.numPages) : notices.pdfImages(document.numPages))
-  else if (unreadable.length > 0) said.push(notices.pdfSkipped(unreadable))
-  return { status: 'ok', kind: 'pdf', text, notices: said, ...(await titleOf(document)) }
+  const bytes = job.bytes.slice() // pdf.js takes what it is given away
+  const first = await readWith(openWithPdfium, job.bytes, job, cpuMs)
+  if (first !== 'damaged' && !first.isUnreadable) return first.result
+  const second = await readWith(openWithPdfJs, bytes, job, cpuMs)
+  if (second !== 'damaged' && (first === 'damaged' || !second.isUnreadable)) return second.result
+  return first === 'damaged' ? { status: 'failed', failure: 'damaged' } : first.result
 }
 
-interface ReadPage {
-  text: string
+interface Reading {
+  result: Extracted
+  /** Most of its pages show text in fonts that do not tell which. */
   isUnreadable: boolean
 }
 
-async function readPage(document: PDFDocumentProxy, number: number, maxCharacters: number): Promise<ReadPage> {
-  const page = await document.getPage(number)
+async function readWith(
+  open: PdfEngine,
+  bytes: Uint8Array,
+  job: ExtractJob,
+  cpuMs: () => number,
+): Promise<Reading | 'damaged'> {
+  const opened = await open(bytes)
+  if (opened.outcome === 'failed') return opened.failure === 'damaged' ? 'damaged' : answer(failed(opened.failure))
+  const { document } = opened
   try {
-    const found = await pageText(page, maxCharacters)
-    const all = found.without(new Set())
-    if (!looksUnmapped(all)) return { text: all, isUnreadable: false }
-    const text = found.without(await unmappedFonts(page, found.fonts().keys()))
-    return text === '' || isJunk(text) ? { text: '', isUnreadable: true } : { text, isUnreadable: false }
-  } finally {
-    page.cleanup()
-  }
-}
-
-/** Stops asking once there is more than anybody will be shown. */
-async function pageText(page: PDFPageProxy, maxCharacters: number): Promise<ReturnType<typeof openPageText>> {
-  const text = openPageText()
-  const reader = page.streamTextContent({ includeMarkedContent: false }).getReader()
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return text
-    text.add(value.items)
-    if (text.characters() > maxCharacters) {
-      await reader.cancel(new Error('enough text was read'))
-      return text
+    const { pageCount } = document
+    if (pageCount > 0 && job.pdfPage > pageCount)
+      return answer({ status: 'ok', kind: 'pdf', text: '', notices: [notices.pdfPastEnd(pageCount)] })
+    const read = await readPages(document, job, cpuMs)
+    if (read.pages.length === 0) return document.isFull ? answer(failed('memory')) : 'damaged'
+    const { text, heading } = layOut(read.pages, job.format)
+    const result: Extracted = {
+      status: 'ok',
+      kind: 'pdf',
+      text,
+      format: job.format === 'text' ? 'text' : 'markdown',
+      extractor: 'whole',
+      notices: noticesOf(read, text, job, pageCount),
+      ...(read.next === undefined ? {} : { nextPdfPage: read.next }),
+      ...factsOf(await document.info().catch(() => ({})), heading),
     }
+    return answer(result, read.unreadable.length * 2 > read.pages.length)
+  } finally {
+    await document.close().catch(() => {}) // what could be read of it was
   }
 }
 
-async function titleOf(document: PDFDocumentProxy): Promise<{ title?: string }> {
-  const { info } = await document.getMetadata().catch(() => ({ info: {} }))
-  const title = 'Title' in info && typeof info.Title === 'string' ? info.Title.trim() : ''
-  return title === '' ? {} : { title }
+const answer = (result: Extracted, isUnreadable = false): Reading => ({ result, isUnreadable })
+const failed = (failure: ExtractFailure): Extracted => ({ status: 'failed', failure })
+
+interface PagesRead {
+  pages: { number: number; page: PdfPage }[]
+  /** Pages that show text in fonts that do not tell which, or none at all. */
+  unreadable: number[]
+  /** The page to go on with, when not all were read. */
+  next: number | undefined
+  isLate: boolean
 }
 
-const isPasswordWanted = (thrown: unknown): boolean => thrown instanceof Error && thrown.name === 'PasswordException'
+async function readPages(
+  document: PdfDocument,
+  { pdfPage, limits }: ExtractJob,
+  cpuMs: () => number,
+): Promise<PagesRead> {
+  const read: PagesRead = { pages: [], unreadable: [], next: undefined, isLate: false }
+  const last = Math.min(document.pageCount, pdfPage - 1 + limits.pdfPages)
+  let characters = 0
+  let number = pdfPage
+  for (; number <= last && characters < limits.textBytes; number++) {
+    read.isLate = number > pdfPage && cpuMs() > limits.pdfMs * OWN_SHARE
+    if (read.isLate) break
+    // A page that is broken is one page less; the next may be whole.
+    const page = await document.page(number, limits.textBytes - characters).catch(() => undefined)
+    if (!page) continue
+    const shown = page.runs.reduce((sum, { text }) => sum + text.replace(/\s+/g, '').length, 0)
+    if (page.unmapped > shown) read.unreadable.push(number)
+    read.pages.push({ number, page: page.unmapped > shown * 4 ? { ...page, runs: [] } : page })
+    characters += shown
+  }
+  if (number <= document.pageCount) read.next = number
+  return read
+}
+
+function noticesOf(
+  { pages, unreadable, next, isLate }: PagesRead,
+  text: string,
+  job: ExtractJob,
+  all: number,
+): string[] {
+  const said: string[] = []
+  const last = next === undefined ? all : next - 1
+  if (isLate) said.push(notices.pdfTime(job.pdfPage, last, all))
+  else if (next !== undefined || job.pdfPage > 1) said.push(notices.pdfPages(job.pdfPage, last, all))
+  const missing = last - job.pdfPage + 1 - pages.length
+  if (missing > 0) said.push(notices.pdfBroken(missing))
+  if (text === '') said.push(unreadable.length > 0 ? notices.pdfUnreadable(all) : notices.pdfImages(all))
+  else if (unreadable.length > 0) said.push(notices.pdfSkipped(unreadable))
+  return said
+}
+
+/** Names that programs give when a writer gave none. */
+const noTitle =
+  /^(?:untitled.*|microsoft (?:word|powerpoint) - .*|.*\.(?:docx?|dvi|tex|pdf|indd|pptx?|qxd)|(?:slide|document|page) ?\d*)$/i
+
+function factsOf(info: PdfInfo, heading: string | undefined) {
+  const own = info.title?.trim() ?? ''
+  const title = own === '' || noTitle.test(own) ? (heading ?? own) : own
+  const byline = info.author?.trim().slice(0, 500)
+  const language = info.language?.trim()
+  return {
+    ...(title ? { title } : {}),
+    facts: {
+      ...(byline ? { byline } : {}),
+      ...(info.published ? { published: info.published } : {}),
+      ...(language && /^[a-z]{2,3}(?:-[a-z\d]{2,8})*$/i.test(language) ? { language } : {}),
+    },
+  }
+}
