@@ -31,7 +31,7 @@ export function tellFetchFailure(failed: FetchFailed): ToldFailure {
     case 'too_large':
       return { failure: 'invalid_value', message: `too large to be read${sizeOf(failed)}` }
     case 'extraction_failed':
-      return { failure: 'upstream', message: `the page could not be read${becauseOf(failed)}` }
+      return { failure: 'upstream', message: `the content could not be read${becauseOf(failed)}` }
     case 'offset_past_end':
       return { failure: 'invalid_value', message: `offset is past the end of the text${lengthOf(failed)}` }
     case 'robots_disallowed':

@@ -69,7 +69,9 @@ const KINDS = 'only PNG, JPEG, GIF and WebP are shown'
 function tellProblem(answer: NoImage): string | undefined {
   switch (answer.imageProblem) {
     case 'not_an_image':
-      return `not an image: ${answer.declared === undefined ? 'the content is none' : declaredAs(answer)}; ${KINDS}`
+      return answer.declared?.contentType === undefined
+        ? `not an image; ${KINDS}`
+        : `not an image: ${declaredAs(answer)}; ${KINDS}`
     case 'mislabelled':
       return 'refused as mislabelled: the content is not the image its declared type says'
     case 'svg':

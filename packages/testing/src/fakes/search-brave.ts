@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { openSearchFake, type SearchFake } from './search-server.ts'
+import { openSearchFake, type SearchFake, type Vendor } from './search-server.ts'
 
 export interface BraveResult {
   title: string
@@ -40,16 +40,22 @@ const parameters = z.strictObject({
   extra_snippets: flag.optional(),
 })
 
-/** Brave's web search endpoint (api-dashboard.search.brave.com, API reference). A wrong token is a 422, not a 401. */
+const newsParameters = parameters
+  .omit({ count: true, result_filter: true, text_decorations: true })
+  .extend({ count: z.coerce.number().int().min(1).max(50).optional() })
+
+/** Brave's web and news search endpoints (api-dashboard.search.brave.com, API reference). A wrong token is a 422, not a 401. */
 export const fakeBrave = ({ apiKey }: { apiKey: string }): Promise<SearchFake<BraveResult>> =>
   openSearchFake(({ method, path, headers, query, body }, results) => {
-    if (method !== 'GET' || path !== '/res/v1/web/search' || body !== undefined) {
+    const isNews = path === '/res/v1/news/search'
+    if (method !== 'GET' || (path !== '/res/v1/web/search' && !isNews) || body !== undefined) {
       return refuse(404, 'NOT_FOUND', `${method} ${path} is not an endpoint`)
     }
     const token = headers['x-subscription-token']
     if (token === undefined) return refuse(422, 'VALIDATION', 'x-subscription-token is required')
     if (token !== apiKey)
       return refuse(422, 'SUBSCRIPTION_TOKEN_INVALID', 'The provided subscription token is invalid.')
+    if (isNews) return news(query, results)
     const read = parameters.safeParse(query)
     if (!read.success) return refuse(422, 'VALIDATION', z.prettifyError(read.error))
     const { q, count = 20, text_decorations, extra_snippets } = read.data
@@ -70,6 +76,14 @@ export const fakeBrave = ({ apiKey }: { apiKey: string }): Promise<SearchFake<Br
     }
     return { body: { type: 'search', query: { original: q }, ...(results.length > 0 && { web }) } }
   })
+
+function news(query: unknown, results: BraveResult[]): ReturnType<Vendor<BraveResult>> {
+  const read = newsParameters.safeParse(query)
+  if (!read.success) return refuse(422, 'VALIDATION', z.prettifyError(read.error))
+  const { q, count = 20 } = read.data
+  const found = results.slice(0, count).map((result) => ({ type: 'news_result', age: '2 hours ago', ...result }))
+  return { body: { type: 'news', query: { original: q }, results: found } }
+}
 
 const refuse = (status: number, code: string, detail: string) => ({
   refused: detail,

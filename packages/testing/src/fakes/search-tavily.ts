@@ -31,15 +31,24 @@ const searchBody = z.strictObject({
   include_usage: z.boolean().optional(),
 })
 
-/** Tavily's search endpoint (docs.tavily.com, API reference, Search). */
-export const fakeTavily = ({ apiKey }: { apiKey: string }): Promise<SearchFake<TavilyResult>> =>
+/**
+ * Tavily's search endpoint (docs.tavily.com, API reference, Search). `usage` is what it reports to those who ask; null: as
+ * an account for which it reports nothing.
+ */
+export const fakeTavily = ({
+  apiKey,
+  usage = { credits: 1 },
+}: {
+  apiKey: string
+  usage?: object | null
+}): Promise<SearchFake<TavilyResult>> =>
   openSearchFake(({ method, path, headers, body }, results) => {
     if (method !== 'POST' || path !== '/search') return refuse(404, `${method} ${path} is not an endpoint`)
     if (headers.authorization !== `Bearer ${apiKey}`) return refuse(401, 'Unauthorized: missing or invalid API key.')
     if (headers['content-type'] !== 'application/json') return refuse(415, 'the body must be JSON')
     const read = searchBody.safeParse(body)
     if (!read.success) return refuse(400, z.prettifyError(read.error))
-    const { query, max_results = 5, include_answer, include_raw_content } = read.data
+    const { query, max_results = 5, include_answer, include_raw_content, include_usage } = read.data
     return {
       body: {
         query,
@@ -51,6 +60,7 @@ export const fakeTavily = ({ apiKey }: { apiKey: string }): Promise<SearchFake<T
           raw_content: include_raw_content ? (raw_content ?? null) : null,
         })),
         response_time: 0.4,
+        ...(include_usage && usage !== null && { usage }),
         request_id: '123e4567-e89b-12d3-a456-426614174111',
       },
     }
