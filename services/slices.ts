@@ -141,5 +141,11 @@ export function proxyVariables(config: Config, env: NodeJS.ProcessEnv): ProxyVar
 
 export function fetchSettings(config: Config, env: NodeJS.ProcessEnv): FetchWorkerSettings {
   const proxies = proxyVariables(config, env)
-  return { slots: config.fetch_slots, threads: config.fetch_threads, ...(proxies ? { proxies } : {}) }
+  return {
+    slots: config.fetch_slots,
+    threads: config.fetch_threads,
+    pageCache: { ms: config.fetch_cache_sec * 1_000 },
+    respectRobots: config.fetch_robots,
+    ...(proxies ? { proxies } : {}),
+  }
 }

@@ -210,16 +210,18 @@ describe('each service', () => {
 })
 
 describe('fetch-worker', () => {
-  test('is scaled by the calls that wait in its stream', () => {
+  test('is scaled by the calls that wait in its streams', () => {
     const objects = render({ autoscaling: { fetchWorker: 'keda' }, config: { nats_prefix: 'prod' } })
     const { spec } = named(objects, 'ScaledObject', '-fetch-worker') as unknown as {
       spec: { scaleTargetRef: { name: string }; triggers: { type: string; metadata: Record<string, string> }[] }
     }
     expect(spec.scaleTargetRef.name).toBe(named(objects, 'Deployment', '-fetch-worker').metadata.name)
-    expect(spec.triggers[0]).toMatchObject({
-      type: 'nats-jetstream',
-      metadata: { stream: 'PROD_V1_FETCH_PAGE', consumer: 'fetch-worker', lagThreshold: '8' },
-    })
+    expect(spec.triggers).toMatchObject(
+      ['PROD_V1_FETCH_PAGE', 'PROD_V1_FETCH_IMAGE'].map((stream) => ({
+        type: 'nats-jetstream',
+        metadata: { stream, consumer: 'fetch-worker', lagThreshold: '8' },
+      })),
+    )
     expect(pod(objects, 'fetch-worker').replicas).toBeUndefined()
     expect(objects.some(({ kind }) => kind === 'HorizontalPodAutoscaler')).toBe(false)
   })

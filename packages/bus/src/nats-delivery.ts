@@ -10,6 +10,10 @@ export interface Delivery {
   count: number
   /** Its place in the stream. */
   sequence: number
+  /** How long ago it was stored, by the server's clock. */
+  waitedMs: number
+  /** Messages of the stream that nobody had been handed when this one was. */
+  waiting: number
   /** It is still being worked on: it must not be handed to somebody else yet. */
   working(): void
   ack(): void
@@ -20,7 +24,7 @@ export interface Delivery {
 }
 
 export function openDelivery(link: Link, place: Place, { headers, data, reply = '' }: Msg): Delivery {
-  const { count, sequence } = numbersOf(reply)
+  const numbers = numbersOf(reply)
   const { generation } = link
   const { made } = place
 
@@ -36,8 +40,7 @@ export function openDelivery(link: Link, place: Place, { headers, data, reply = 
   return {
     headers,
     data,
-    count,
-    sequence,
+    ...numbers,
     working: () => say('+WPI'),
     ack: () => say('+ACK'),
     nak: (afterMs) => say(afterMs === undefined ? '-NAK' : `-NAK ${JSON.stringify({ delay: nanos(afterMs) })}`),
@@ -46,12 +49,18 @@ export function openDelivery(link: Link, place: Place, { headers, data, reply = 
 }
 
 /**
- * What JetStream says in the subject to answer on: `$JS.ACK.<stream>.<consumer>.<count>.<sequence>.…`, with a domain and
- * an account before the stream where the server knows of domains (ADR-15).
+ * What JetStream says in the subject to answer on:
+ * `$JS.ACK.<stream>.<consumer>.<count>.<sequence>.<consumer sequence>.<nanoseconds>.<waiting>`, with a domain and an account
+ * before the stream where the server knows of domains (ADR-15).
  */
-function numbersOf(reply: string): { count: number; sequence: number } {
+function numbersOf(reply: string): Pick<Delivery, 'count' | 'sequence' | 'waitedMs' | 'waiting'> {
   const tokens = reply.split('.')
   if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) throw new Error('a message is not from a stream')
-  const [count, sequence] = tokens.slice(tokens.length === 9 ? 4 : 6)
-  return { count: Number(count), sequence: Number(sequence) }
+  const [count, sequence, , stored, waiting] = tokens.slice(tokens.length === 9 ? 4 : 6)
+  return {
+    count: Number(count),
+    sequence: Number(sequence),
+    waitedMs: Math.max(0, Date.now() - Number(stored) / 1e6),
+    waiting: Number(waiting),
+  }
 }

@@ -1,5 +1,6 @@
 import type { Rpc } from '@tollgate/contracts'
 import { stopping } from './faults.ts'
+import { countTaken } from './measure.ts'
 import type { Bench } from './nats-bench.ts'
 import type { Delivery } from './nats-delivery.ts'
 import type { Wiring } from './nats-exchange.ts'
@@ -28,6 +29,7 @@ export async function serveQueue(
   let busy = 0
 
   async function work(delivery: Delivery): Promise<void> {
+    countTaken(subject, delivery)
     const order = readOrder(delivery, delivery.count)
     if (!order) {
       log.warn({ subject }, 'a message came that is no call')

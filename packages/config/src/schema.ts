@@ -121,6 +121,8 @@ export const configSchema = z.strictObject({
   web_retrieval_trust_env_proxy: z.boolean().default(false),
   fetch_slots: z.int().min(1).max(256).default(8),
   fetch_threads: z.int().min(1).max(64).default(2),
+  fetch_cache_sec: z.int().min(0).max(3_600).default(60),
+  fetch_robots: z.boolean().default(false),
 
   // the web MCP server; its provider is checked when it is used (WM-12)
   mcp_web_enabled: z.boolean().default(true),
