@@ -33,6 +33,8 @@ export type PageFormat = z.infer<typeof pageFormat>
 
 /** What a page says of itself, each as far as it does. */
 export const pageFacts = z.object({
+  /** Its own heading, without the name of the site. */
+  headline: z.string().optional(),
   byline: z.string().optional(),
   /** ISO 8601 date, or date and time when the page gives one. */
   published: z.string().optional(),

@@ -1,6 +1,5 @@
 import { Parser } from 'htmlparser2'
-import { parseHtml } from './html/parse.ts'
-import { textOf } from './html/tree.ts'
+import { plainText } from './html/fragment.ts'
 import type { Extracted } from './job.ts'
 import { escapeDestination, escapeText } from './markdown/escape.ts'
 import { linkUrl } from './markdown/urls.ts'
@@ -26,17 +25,16 @@ export function readFeed(source: string, url: string): Extracted {
   const { title, entries } = parseFeed(source)
   const items = entries.map((entry) => {
     const link = linkUrl(entry.link, url)
-    const name = escapeText(plainText(entry.title) || link || 'untitled', false)
+    const name = escapeText(shortText(entry.title) || link || 'untitled', false)
     const head = link === undefined ? `## ${name}` : `## [${name}](${escapeDestination(link, false)})`
-    return [head, entry.date, escapeText(plainText(entry.summary), false)].filter((part) => part !== '').join('\n\n')
+    return [head, entry.date, escapeText(shortText(entry.summary), false)].filter((part) => part !== '').join('\n\n')
   })
   const heading = title === '' ? [] : [`# ${escapeText(title, false)}`]
   return { status: 'ok', kind: 'feed', text: [...heading, ...items].join('\n\n'), title, notices: [] }
 }
 
-/** What a feed says is HTML, escaped once more. */
-function plainText(said: string): string {
-  const text = /[<&]/.test(said) ? textOf(parseHtml(said.slice(0, 20_000), 50), 0) : said.replace(/\s+/g, ' ').trim()
+function shortText(said: string): string {
+  const text = plainText(said)
   return text.length > MAX_SUMMARY_CHARACTERS ? `${text.slice(0, MAX_SUMMARY_CHARACTERS)}…` : text
 }
 
@@ -100,7 +98,7 @@ function parseFeed(source: string): { title: string; entries: Entry[] } {
   for (let at = 0; at < source.length && depth < MAX_DEPTH && entries.length < MAX_ENTRIES; at += CHUNK_CHARACTERS) {
     parser.write(source.slice(at, at + CHUNK_CHARACTERS))
   }
-  return { title: plainText(feed.title), entries }
+  return { title: shortText(feed.title), entries }
 }
 
 /** No feed is nested so deep, and the parser's own bookkeeping grows with the square of it. */

@@ -15,6 +15,8 @@ export interface ExtractJob {
   part: 'main' | 'whole'
   /** List the page's images and links (WM-45). */
   assets: boolean
+  /** A feed as the list of its entries, which is what is done unless told otherwise, or unchanged as all XML (WM-39). */
+  feeds?: 'listed' | 'as-is'
   /** First page of a PDF to read, from 1. */
   pdfPage: number
   limits: ExtractLimits

@@ -1,3 +1,4 @@
+import { isHidden } from './shell.ts'
 import { known, TEXT, tagSet } from './tags.ts'
 import { attribute, type Tree } from './tree.ts'
 
@@ -29,8 +30,13 @@ export function boilerplate(tree: Tree): Uint8Array {
   return out
 }
 
-function isHidden(tree: Tree, node: number): boolean {
-  if (attribute(tree, node, 'hidden') !== undefined || attribute(tree, node, 'aria-hidden') === 'true') return true
-  const style = attribute(tree, node, 'style')
-  return style !== undefined && /display:\s*none|visibility:\s*hidden/i.test(style)
+/** Marks only what is never shown: hidden elements, and what is for readers whose browser runs no scripts. */
+export function unseen(tree: Tree): Uint8Array {
+  const out = new Uint8Array(tree.size)
+  for (let node = 1; node < tree.size; node++) {
+    const isMarked = tree.tag[node] === NOSCRIPT || isHidden(tree, node)
+    out[node] = out[tree.parent[node] ?? 0] === 1 || isMarked ? 1 : 0
+  }
+  return out
 }
+const NOSCRIPT = known('noscript')

@@ -5,7 +5,7 @@ const keptAttributes = new Set(
   (
     'href src srcset data-src data-original data-srcset alt title class id role style align start type colspan rowspan lang dir ' +
     'datetime itemprop itemtype itemscope property name content rel hidden aria-hidden aria-label aria-level alttext charset ' +
-    'http-equiv value data-lang data-language translate data-testid checked shadowrootmode'
+    'http-equiv value data-lang data-language translate data-testid checked shadowrootmode width height'
   ).split(' '),
 )
 

@@ -13,7 +13,8 @@ export function renderCode(tree: Tree, pre: number, maxCharacters: number): stri
   return `${fence}${language(tree, pre)}\n${content}\n${fence}`
 }
 
-function codeText(tree: Tree, pre: number, maxCharacters: number): string {
+/** The characters of a `<pre>` as lines, without numbers beside them. */
+export function codeText(tree: Tree, pre: number, maxCharacters: number): string {
   let out = ''
   const end = tree.end[pre] ?? 0
   for (let at = pre + 1; at < end && out.length <= maxCharacters; at++) {

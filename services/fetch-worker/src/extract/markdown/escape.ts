@@ -6,15 +6,29 @@ const isWordCharacter = (character: string | undefined): boolean =>
 const isSpace = (character: string | undefined): boolean => character === undefined || /\s/.test(character)
 
 /** Plain text as Markdown that reads back as that text, with no more backslashes than that takes. */
-export function escapeText(text: string, inTable: boolean): string {
+export function escapeText(text: string, inTable: boolean, inLink = false): string {
   if (!special.test(text)) return text
+  const addresses = inLink ? [] : bareAddresses(text)
   let out = ''
+  let address = 0
   for (let at = 0; at < text.length; at++) {
     const character = text[at] as string
-    out += needsEscape(text, at, character, inTable) ? `\\${character}` : character
+    while ((addresses[address]?.to ?? Number.POSITIVE_INFINITY) <= at) address++
+    const inAddress = at >= (addresses[address]?.from ?? Number.POSITIVE_INFINITY)
+    const isLeft = inAddress && (character === '_' || character === '~' || character === '*')
+    out += !isLeft && needsEscape(text, at, character, inTable) ? `\\${character}` : character
   }
   return out
 }
+
+/** Addresses that stand in a text as they are: GFM links them by itself, and a backslash would become a part of them. */
+const bareAddresses = (text: string): { from: number; to: number }[] =>
+  /:\/\/|www\./i.test(text)
+    ? [...text.matchAll(/\b(?:https?:\/\/|www\.)[^\s<>]+/gi)].map(({ 0: { length }, index }) => ({
+        from: index,
+        to: index + length,
+      }))
+    : []
 
 function needsEscape(text: string, at: number, character: string, inTable: boolean): boolean {
   const before = text[at - 1]

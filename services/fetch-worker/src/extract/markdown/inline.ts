@@ -117,6 +117,7 @@ function assemble(tokens: Token[], { inTable, isSingle }: LineForm, written: Set
     }
   }
   const isPlain = new Set<number>()
+  const isInLink = (): boolean => opened.some(({ token }) => token.type === 'link')
 
   for (const token of tokens) {
     switch (token.type) {
@@ -128,7 +129,7 @@ function assemble(tokens: Token[], { inTable, isSingle }: LineForm, written: Set
           break
         }
         if (gap === '' && /^\s/.test(text)) gap = ' '
-        write(escapeText(words.replace(/\s+/g, ' '), inTable))
+        write(escapeText(words.replace(/\s+/g, ' '), inTable, isInLink()))
         isPlain.add(pieces.length - 1)
         if (/\s$/.test(text)) gap = ' '
         break

@@ -1,0 +1,52 @@
+import { known, TEXT } from '../tags.ts'
+import type { Tree } from '../tree.ts'
+import { describeFor, likelyContent, likelyTypes, type Model, type PageType, pageTypes, takenBlocks } from './look.ts'
+import type { Structured } from './structured.ts'
+
+const IMG = known('img')
+const MATH = known('math')
+
+/** Beyond these a page is a list of everything, and looking at each block would take too long. */
+const MAX_BLOCKS = 20_000
+/** Fewer words than these make no page with a main part and others. */
+const FEW_WORDS = 60
+
+export interface Selection {
+  /** By node, 1: it is not of the page's main content. Undefined when that can't be told from the rest. */
+  isLeftOut: Uint8Array | undefined
+  pageType: PageType | undefined
+}
+
+/** A type this likely is told. */
+const SURE = 0.5
+
+export function selectMain(tree: Tree, url: string, structured: Structured, model: Model): Selection {
+  const page = describeFor(tree, url, structured, model.lexicon)
+  const { blocks } = page
+  if (blocks.size === 0 || blocks.size > MAX_BLOCKS || (page.words[0] as number) < FEW_WORDS)
+    return { isLeftOut: undefined, pageType: undefined }
+  const types = likelyTypes(page, model)
+  const taken = takenBlocks(likelyContent(page, model), blocks.words)
+  const isLeftOut = new Uint8Array(tree.size).fill(1)
+  for (let at = 0; at < blocks.size; at++) {
+    if (taken[at] === 1) isLeftOut.fill(0, blocks.first[at] as number, (blocks.last[at] as number) + 1)
+  }
+  keepPictures(tree, blocks, taken, isLeftOut)
+  return { isLeftOut, pageType: pageTypes.find((type) => types[type] >= SURE) }
+}
+
+/** A picture belongs to the main content when what stands before and after it does. */
+function keepPictures(
+  tree: Tree,
+  blocks: { size: number; first: number[] },
+  taken: Uint8Array,
+  isLeftOut: Uint8Array,
+): void {
+  let next = 0
+  for (let node = 1; node < tree.size; node++) {
+    while (next < blocks.size && (blocks.first[next] as number) <= node) next++
+    const tag = tree.tag[node]
+    if (tag === TEXT || (tag !== IMG && tag !== MATH)) continue
+    if (taken[next - 1] === 1 && (next >= blocks.size || taken[next] === 1)) isLeftOut[node] = 0
+  }
+}
