@@ -1,39 +1,111 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import { openLog } from '@tollgate/telemetry'
-import { z } from 'zod'
-import { defaultReading } from '../../services/fetch-worker/src/extract/job.ts'
+import { decode } from '../../services/fetch-worker/src/extract/charset.ts'
+import { extract } from '../../services/fetch-worker/src/extract/extract.ts'
+import { defaultExtractLimits, defaultReading } from '../../services/fetch-worker/src/extract/job.ts'
 import { type ExtractPool, openExtractPool } from '../../services/fetch-worker/src/extract/pool.ts'
+import { readabilityMarkdown } from './readability.ts'
+import { type ReviewedPage, reviewedPages } from './reviewed-pages.ts'
+import { survivalOf } from './round-trip.ts'
 import { median, quantile, round } from './statistics.ts'
-import { wordF1 } from './word-f1.ts'
+import { withoutTargets, wordF1 } from './word-f1.ts'
 
 const THREADS = 2
 const SECONDS = 10
+const WARM_UP = 40
 
-const truth = z.array(
-  z.object({
-    id: z.string(),
-    url: z.string(),
-    page_type: z.string(),
-    main_content: z
-      .string()
-      .nullable()
-      .transform((text) => text ?? ''),
-  }),
-)
-
-interface BenchPage {
-  url: string
-  bytes: Buffer
-}
+type Page = Pick<ReviewedPage, 'url' | 'bytes'>
 
 /**
- * Pages a second of the extraction pool at two threads, bytes to text. With a folder of reviewed pages as an argument
- * (`html/<id>.html.gz` and `truth.json.gz`) also how much of each page's main content is found, by page type; such pages
- * are not part of this repository. Without one, pages are made up.
+ * How a page becomes Markdown, beside Readability over linkedom with turndown: CPU time from bytes to Markdown, and with a
+ * folder of reviewed pages as an argument (they are not part of this repository) how much of each page's main content is
+ * found, by page type. The pages are those the model was trained on: `training/train.ts` tells how well it reads others.
  */
 export async function benchExtract([folder]: string[]): Promise<void> {
+  const reviewed = folder === undefined ? undefined : reviewedPages(folder)
+  if (reviewed === undefined)
+    console.log('no folder of reviewed pages given (npm run bench -- extract <folder>): quality is not measured')
+  const pages = reviewed ?? Array.from({ length: 60 }, (_, at) => madeUpPage(at))
+  for (const page of pages.slice(0, WARM_UP)) {
+    await ours(page)
+    theirs(page)
+  }
+  const runs: Run[] = []
+  for (const page of pages) runs.push({ ours: await timed(() => ours(page)), theirs: await timed(() => theirs(page)) })
+  if (reviewed) printQuality(reviewed, runs)
+  printTimes(runs)
+  if (reviewed) printSurvival(reviewed.filter(({ type }) => type === 'documentation'))
+  await printThroughput(pages)
+}
+
+interface Run {
+  ours: Timed
+  theirs: Timed
+}
+
+interface Timed {
+  markdown: string
+  ms: number
+}
+
+async function timed(read: () => string | Promise<string>): Promise<Timed> {
+  const start = process.cpuUsage()
+  const markdown = await read()
+  const { user, system } = process.cpuUsage(start)
+  return { markdown, ms: (user + system) / 1_000 }
+}
+
+const jobOf = ({ bytes, url }: Page) => ({
+  bytes: new Uint8Array(bytes),
+  contentType: 'text/html; charset=utf-8',
+  url,
+  isCut: false,
+  ...defaultReading,
+})
+
+async function ours(page: Page): Promise<string> {
+  const result = await extract({ ...jobOf(page), limits: defaultExtractLimits })
+  return result.status === 'ok' ? result.text : ''
+}
+
+const theirs = ({ bytes }: Page): string => readabilityMarkdown(decode(bytes, 'text/html; charset=utf-8', false))
+
+function printQuality(pages: ReviewedPage[], runs: Run[]): void {
+  const scores = new Map<string, { ours: number[]; theirs: number[] }>()
+  for (const [at, { type, mainContent }] of pages.entries()) {
+    // Where the reviewers found nothing there is nothing to be measured.
+    if (mainContent === '') continue
+    const run = runs[at] as Run
+    for (const each of [type, 'all']) {
+      const of = scores.get(each) ?? { ours: [], theirs: [] }
+      of.ours.push(wordF1(withoutTargets(run.ours.markdown), mainContent))
+      of.theirs.push(wordF1(withoutTargets(run.theirs.markdown), mainContent))
+      scores.set(each, of)
+    }
+  }
+  console.log('word F1 by page type      pages   ours   Readability + linkedom')
+  for (const [type, of] of [...scores].sort())
+    console.log(
+      `${type.padEnd(22)} ${String(of.ours.length).padStart(8)}  ${round(mean(of.ours), 3)}   ${round(mean(of.theirs), 3)}`,
+    )
+}
+
+function printTimes(runs: Run[]): void {
+  const own = runs.map((run) => run.ours.ms)
+  const other = runs.map((run) => run.theirs.ms)
+  console.log(
+    `CPU from bytes to Markdown: ours ${round(mean(own), 1)} ms a page (p50 ${round(median(own), 1)}, p95 ${round(quantile(own, 0.95), 1)}), ` +
+      `Readability + linkedom + turndown ${round(mean(other), 1)} ms: ${round(mean(own) / mean(other))}x`,
+  )
+}
+
+function printSurvival(pages: ReviewedPage[]): void {
+  const shares = Object.entries(survivalOf(pages)).map(
+    ([name, { all, kept }]) => `${name} ${round((100 * kept) / all, 1)}% of ${all}`,
+  )
+  console.log(`survive the way to Markdown and back on ${pages.length} documentation pages: ${shares.join(', ')}`)
+}
+
+async function printThroughput(pages: Page[]): Promise<void> {
   const pool = openExtractPool({
     threads: THREADS,
     maxWaiting: 1_000,
@@ -42,28 +114,13 @@ export async function benchExtract([folder]: string[]): Promise<void> {
     onRestart: () => {},
   })
   try {
-    if (folder === undefined) {
-      console.log('no folder of reviewed pages given (npm run bench -- extract <folder>): quality is not measured')
-      await speed(
-        pool,
-        Array.from({ length: 20 }, (_, at) => madeUpPage(at)),
-      )
-      return
-    }
-    if (!existsSync(join(folder, 'truth.json.gz'))) throw new Error(`${folder} holds no truth.json.gz`)
-    const reviewed = truth.parse(JSON.parse(gunzipSync(readFileSync(join(folder, 'truth.json.gz'))).toString()))
-    const pages = reviewed.map(({ id, url }) => ({
-      url,
-      bytes: gunzipSync(readFileSync(join(folder, 'html', `${id}.html.gz`))),
-    }))
-    await quality(pool, pages, reviewed)
-    await speed(pool, pages)
+    await throughput(pool, pages)
   } finally {
     pool.close()
   }
 }
 
-async function speed(pool: ExtractPool, pages: BenchPage[]): Promise<void> {
+async function throughput(pool: ExtractPool, pages: Page[]): Promise<void> {
   const until = performance.now() + SECONDS * 1_000
   const times: number[] = []
   let next = 0
@@ -71,44 +128,21 @@ async function speed(pool: ExtractPool, pages: BenchPage[]): Promise<void> {
     Array.from({ length: THREADS }, async () => {
       while (performance.now() < until) {
         const began = performance.now()
-        await read(pool, pages[next++ % pages.length] as BenchPage)
+        await pool.run(jobOf(pages[next++ % pages.length] as Page), AbortSignal.timeout(30_000))
         times.push(performance.now() - began)
       }
     }),
   )
-  const kilobytes = pages.reduce((sum, { bytes }) => sum + bytes.length, 0) / pages.length / 1_000
+  const kilobytes = mean(pages.map(({ bytes }) => bytes.length)) / 1_000
   console.log(
     `${round(times.length / SECONDS, 1)} pages/s at ${THREADS} threads (pages of ${round(kilobytes, 0)} kB), p50 ${round(median(times))} ms, p95 ${round(quantile(times, 0.95))} ms`,
   )
 }
 
-async function quality(pool: ExtractPool, pages: BenchPage[], reviewed: z.infer<typeof truth>): Promise<void> {
-  const scores = new Map<string, number[]>()
-  for (const [at, page] of pages.entries()) {
-    const { page_type, main_content } = reviewed[at] as (typeof reviewed)[number]
-    const score = wordF1(await read(pool, page), main_content)
-    for (const type of [page_type, 'all']) scores.set(type, [...(scores.get(type) ?? []), score])
-  }
-  for (const [type, all] of [...scores].sort())
-    console.log(
-      `${type.padEnd(14)} word F1 ${round(all.reduce((sum, score) => sum + score, 0) / all.length, 3)}  (${all.length} pages)`,
-    )
-}
-
-async function read(pool: ExtractPool, { url, bytes }: BenchPage): Promise<string> {
-  const job = {
-    bytes: new Uint8Array(bytes),
-    contentType: 'text/html; charset=utf-8',
-    url,
-    isCut: false,
-    ...defaultReading,
-  }
-  const result = await pool.run(job, AbortSignal.timeout(30_000))
-  return result.status === 'ok' ? result.text : ''
-}
+const mean = (values: number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length
 
 /** A news page of about 170 kB: most of it is not the article. */
-function madeUpPage(at: number): BenchPage {
+function madeUpPage(at: number): Page {
   const link = (n: number) => `<li class="nav-item"><a href="/section/${n}" class="nav-link">Section ${n}</a></li>`
   const paragraph = (n: number) =>
     `<p>Paragraph ${n} of story ${at} tells, at some length and with <a href="/about/${n}">a link</a>, what a river does between its source and the sea, and who lives beside it.</p>`

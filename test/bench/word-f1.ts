@@ -15,3 +15,7 @@ export function wordF1(extracted: string, reviewed: string): number {
 }
 
 const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+
+/** Markdown without where its links and images lead: addresses are no words of a page. */
+export const withoutTargets = (markdown: string): string =>
+  markdown.replace(/\]\((?:\\.|[^()\s\\]|\([^()\s]*\))*\)/g, '] ')
