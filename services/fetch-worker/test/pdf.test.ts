@@ -1,5 +1,5 @@
 import { deflateSync } from 'node:zlib'
-import { buildPdf, cjkPdf, textPdf, unmappedPdf } from '@tollgate/testing'
+import { buildPdf, cjkPdf, type PdfStream, textPdf, unmappedPdf } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
 import { notices } from '../src/extract/notices.ts'
 import { checkPdfData } from '../src/extract/pdf/pdfjs.ts'
@@ -8,13 +8,14 @@ import { serving, sharedWorld, textOf } from './world.ts'
 
 const PDF = 'application/pdf'
 const CATALOG = '<< /Type /Catalog /Pages 2 0 R >>'
-const onePage = (content: { data: string | Uint8Array; dictionary?: string; compress?: boolean }, resources = '') =>
+const onePage = (content: PdfStream, resources = '', more: (string | PdfStream)[] = []) =>
   buildPdf([
     CATALOG,
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> ${resources} >> >>`,
     content,
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+    ...more,
   ])
 
 describe('what a PDF says', () => {
@@ -59,7 +60,7 @@ describe('F-25 BR-090 bounds', () => {
   test('of 500 pages the first hundred are read, and it is said', async () => {
     const pages = Array.from({ length: 500 }, (_, at) => [`This is page number ${at + 1}.`])
     const result = await read(textPdf(pages), PDF)
-    expect(result).toMatchObject({ status: 'ok', notices: [notices.pdfPages(100, 500)] })
+    expect(result).toMatchObject({ status: 'ok', notices: [notices.pdfPages(1, 100, 500)] })
     const text = result.status === 'ok' ? result.text : ''
     expect(text).toContain('number 100.')
     expect(text).not.toContain('number 101.')
@@ -105,6 +106,35 @@ const hostile: Record<string, Uint8Array> = {
       data: '/N Do /N Do',
     },
   ]),
+  'forms that each draw ten others': onePage(
+    { data: '/L0 Do' },
+    '/XObject << /L0 6 0 R >>',
+    Array.from({ length: 12 }, (_, at) => ({
+      dictionary: `/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /Font << /F1 5 0 R >> /XObject << /L${at + 1} ${at + 7} 0 R >> >>`,
+      data: at === 11 ? 'BT /F1 9 Tf (ha) Tj ET' : `/L${at + 1} Do `.repeat(10),
+    })),
+  ),
+  'a Type3 letter that is drawn with itself': onePage({ data: 'BT /T 9 Tf (aaaa) Tj ET' }, '/Font << /T 6 0 R >>', [
+    '<< /Type /Font /Subtype /Type3 /FontBBox [0 0 1 1] /FontMatrix [1 0 0 1 0 0] /FirstChar 97 /LastChar 97 /Widths [1] /Encoding << /Differences [97 /a] >> /CharProcs << /a 7 0 R >> /Resources << /Font << /T 6 0 R >> >> >>',
+    { data: '1 0 d0 BT /T 1 Tf (aaaaaaaa) Tj ET' },
+  ]),
+  'a map of four thousand million characters': onePage({ data: 'BT /M 9 Tf <0041> Tj ET' }, '/Font << /M 6 0 R >>', [
+    '<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /ToUnicode 7 0 R /DescendantFonts [<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>] >>',
+    {
+      data: `/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <00000000> <ffffffff> endcodespacerange ${'1 beginbfrange <00000000> <ffffffff> <0041> endbfrange '.repeat(100)} endcmap`,
+    },
+  ]),
+  'two hundred thousand pages': buildPdf([
+    CATALOG,
+    `<< /Type /Pages /Kids [${'3 0 R '.repeat(200_000)}] /Count 200000 >>`,
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    { data: 'BT /F1 9 Tf (one) Tj ET' },
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>',
+  ]),
+  'a page of a quarter GiB of text': onePage({
+    data: bomb('BT /F1 9 Tf 9 9 Td (words of a page) Tj ET ', 256),
+    dictionary: '/Filter [/FlateDecode /FlateDecode]',
+  }),
   'nothing but a mark': Buffer.from('%PDF-1.7\n'),
   'rubbish after the mark': Buffer.concat([
     Buffer.from('%PDF-1.7\n'),
@@ -127,9 +157,11 @@ describe('BR-090 hostile documents cost bounded time and hurt no one else', () =
     '$name',
     async ({ at }) => {
       const world = shared().answering(pages)
-      const started = performance.now()
-      const result = await world.fetch(`http://site.test/${at}`)
-      expect(performance.now() - started).toBeLessThan(30_000)
+      const answer = world.fetch(`http://site.test/${at}`)
+      expect(textOf(await world.fetch('http://site.test/page')), 'a neighbour is read meanwhile').toBe(
+        'Text of a page.',
+      )
+      const result = await answer
       if (result.status === 'ok')
         expect([result.text, ...result.notices], 'what was not read is said').not.toEqual([''])
       else

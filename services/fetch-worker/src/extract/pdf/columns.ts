@@ -11,6 +11,8 @@ const OVERHANG = 0.15
 const STEP = 2
 /** Of all segments at most this share lies over a gutter. */
 const MAX_COVERING = 0.4
+/** Columns that a side of a gutter may hold itself are looked for this deep. */
+const MAX_NESTED = 2
 /** Places for a gutter that are looked at closely. */
 const CANDIDATES = 8
 
@@ -49,7 +51,7 @@ interface Gutter {
 const isLeft = ({ left, right }: Segment, x: number): boolean => (left + right) / 2 < x
 
 /** The blank strip with most text on both sides of it, when both are columns of prose: cells of a table are not. */
-function findGutter(sorted: Segment[]): Gutter | undefined {
+function findGutter(sorted: Segment[], depth = MAX_NESTED): Gutter | undefined {
   if (sorted.length < 2 * MIN_LINES) return undefined
   const left = Math.min(...sorted.map((segment) => segment.left))
   const right = Math.max(...sorted.map((segment) => segment.right))
@@ -65,7 +67,10 @@ function findGutter(sorted: Segment[]): Gutter | undefined {
   )
   return distinct.slice(0, CANDIDATES).find(({ x, from, to }) => {
     const beside = sorted.slice(from, to)
-    return [true, false].every((side) => isProse(beside.filter((segment) => isLeft(segment, x) === side)))
+    return [true, false].every((side) => {
+      const own = beside.filter((segment) => isLeft(segment, x) === side)
+      return isProse(own) || (depth > 0 && findGutter(own, depth - 1) !== undefined)
+    })
   })
 }
 

@@ -38,7 +38,8 @@ export function withoutRepeats(sheets: Sheet[]): Sheet[] {
     // what stands beside a page's number is of the running head, though it changes from chapter to chapter
     const lines = new Set(dropped.map(({ baseline }) => Math.round(baseline)))
     const left = new Set(own.filter(({ baseline }) => lines.has(Math.round(baseline))))
-    return { ...sheet, segments: sheet.segments.filter((segment) => !left.has(segment)) }
+    const segments = sheet.segments.filter((segment) => !left.has(segment))
+    return segments.length === 0 ? sheet : { ...sheet, segments }
   })
 }
 

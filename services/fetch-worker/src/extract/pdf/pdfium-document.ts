@@ -52,6 +52,8 @@ function opened(pdfium: Pdfium, data: number, document: number): PdfDocument {
         if (page === 0) return undefined
         const read = readPdfiumPage(calls, document, page, maxCharacters)
         calls.FPDF_ClosePage(page)
+        // what did not fit is missing from the page without a word
+        if (pdfium.isFull) throw new Error('PDFium has no memory left')
         return read
       }) ?? Promise.reject(new Error('the page is not there')),
     async close(): Promise<void> {
