@@ -109,8 +109,7 @@ test('WM-06 a JSON result is one text that is one JSON document', async () => {
 
 test('WM-07 the description speaks of fetch_webpage_rendered only where there is one', async () => {
   const { tools, connect } = world()
-  const describing = (listed: Tool[]) =>
-    listed.find(({ name }) => name === 'fetch_webpage')?.description
+  const describing = (listed: Tool[]) => listed.find(({ name }) => name === 'fetch_webpage')?.description
   expect(describing(await tools())).not.toContain('fetch_webpage_rendered')
   const withBrowser = await (await connect({ rendererAvailable: true })).listTools()
   expect(describing(withBrowser.tools)).toMatch(/likely_js_rendered.*fetch_webpage_rendered/)

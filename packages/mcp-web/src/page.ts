@@ -1,5 +1,5 @@
 import type { Bus } from '@tollgate/bus'
-import { Fault, type FetchedPage, fetchPage } from '@tollgate/contracts'
+import { Fault, type FetchedPage, fetchPage, type PageAssets } from '@tollgate/contracts'
 import type { z } from 'zod'
 import { type CallAt, failed, type Outcome, unanswered } from './call.ts'
 import { tellFetchFailure } from './fetch-failures.ts'
@@ -48,8 +48,8 @@ export async function readPage(
 }
 
 /** The object of WM-30, its members in the order its clients know. */
-export function pageObject(page: FetchedPage, { url }: PageArguments) {
-  const { totalChars, nextOffset, assets } = page
+export function pageObject(page: FetchedPage, { url, include_assets }: PageArguments) {
+  const { totalChars, nextOffset, assets = noAssets } = page
   if (totalChars === undefined) throw new Fault('internal', 'a page came without its length')
   const hasMore = nextOffset !== undefined
   return {
@@ -68,9 +68,12 @@ export function pageObject(page: FetchedPage, { url }: PageArguments) {
     has_more: hasMore,
     byte_cap_reached: page.bodyCut,
     likely_js_rendered: page.likelyJsRendered,
-    ...(assets && { images: assets.images, links: assets.links, assets_truncated: assets.truncated }),
+    ...(include_assets && { images: assets.images, links: assets.links, assets_truncated: assets.truncated }),
   }
 }
+
+/** WM-46: what is no HTML has none. */
+const noAssets: PageAssets = { images: [], links: [], truncated: false }
 
 /** WA-1: clients check these words, which are those of the server they were made for. */
 const extractors = { main: 'trafilatura', whole: 'stdlib', none: 'none' } as const satisfies Record<

@@ -3,12 +3,14 @@ import {
   billingRelease,
   billingReserve,
   type Fault,
+  fetchImage,
   fetchPage,
   sandboxClose,
   sandboxDescribe,
   sandboxExec,
   sandboxOpen,
   searchDescribe,
+  searchMcp,
   searchQuery,
   type UsageSettled,
   usageSettled,
@@ -29,6 +31,8 @@ export interface Brokers {
   asked: {
     search: In<typeof searchQuery>[]
     fetch: In<typeof fetchPage>[]
+    image: In<typeof fetchImage>[]
+    searchMcp: In<typeof searchMcp>[]
     opened: In<typeof sandboxOpen>[]
     exec: In<typeof sandboxExec>[]
     closed: string[]
@@ -40,10 +44,13 @@ export interface Brokers {
   toolLines: z.output<typeof usageTool.event>[]
   search(input: In<typeof searchQuery>, signal: AbortSignal): Promise<Out<typeof searchQuery>>
   fetch(input: In<typeof fetchPage>, signal: AbortSignal): Promise<Out<typeof fetchPage>>
+  image(input: In<typeof fetchImage>, signal: AbortSignal): Promise<Out<typeof fetchImage>>
+  searchMcp(input: In<typeof searchMcp>, signal: AbortSignal): Promise<Out<typeof searchMcp>>
   open(): Promise<Out<typeof sandboxOpen>>
   exec(input: In<typeof sandboxExec>, signal: AbortSignal): Promise<Out<typeof sandboxExec>>
   reserve(input: In<typeof billingReserve>): Promise<Out<typeof billingReserve>>
   inLoop: z.input<typeof searchDescribe.output>['inLoop']
+  instances: z.input<typeof searchDescribe.output>['instances']
   sandbox: boolean
   describeFails: Fault | undefined
 }
@@ -80,7 +87,18 @@ export async function openBrokers(): Promise<Brokers> {
   const bus = memoryBus({ log: silent })
   const brokers: Brokers = {
     bus,
-    asked: { search: [], fetch: [], opened: [], exec: [], closed: [], reserved: [], released: [], describes: 0 },
+    asked: {
+      search: [],
+      fetch: [],
+      image: [],
+      searchMcp: [],
+      opened: [],
+      exec: [],
+      closed: [],
+      reserved: [],
+      released: [],
+      describes: 0,
+    },
     settled: [],
     toolLines: [],
     search: async () => ({ status: 'ok', label: 'exa:main', hits: [hit(1), hit(2)] }),
@@ -90,13 +108,33 @@ export async function openBrokers(): Promise<Brokers> {
       finalUrl: url,
       contentType: 'text/html',
       text: 'Page text',
+      totalChars: 9,
       bytes: 9,
       label: 'builtin:builtin_fetch',
+    }),
+    image: async ({ url }) => ({
+      status: 'ok',
+      format: 'PNG',
+      width: 1,
+      height: 1,
+      mimeType: 'image/png',
+      data: 'iVBORw==',
+      finalUrl: url,
+      bytes: 4,
+      label: 'builtin:builtin_fetch',
+    }),
+    searchMcp: async () => ({
+      status: 'ok',
+      provider: 'serper',
+      results: [{ title: 'Title 1', url: 'https://site.test/1', snippet: 'Text 1' }],
+      usage: { provider_reported: false },
+      label: 'otari:web_search',
     }),
     open: async () => ({ session: `s${brokers.asked.opened.length}` }),
     exec: async () => ({ status: 'ok', stdout: '1\n', stderr: '', returnCode: 0, files: [] }),
     reserve: async ({ tenancy }) => ({ hold: `hold-${tenancy.request}` }),
     inLoop: exaInstance,
+    instances: [],
     sandbox: true,
     describeFails: undefined,
   }
@@ -105,7 +143,7 @@ export async function openBrokers(): Promise<Brokers> {
   await bus.serve(searchDescribe, async () => {
     asked.describes += 1
     if (brokers.describeFails) throw brokers.describeFails
-    return { instances: [], providers: [exaEntry], inLoop: brokers.inLoop }
+    return { instances: brokers.instances, providers: [exaEntry], inLoop: brokers.inLoop }
   })
   await bus.serve(sandboxDescribe, async () => ({ available: brokers.sandbox, provider: 'protocol' }))
   await bus.serve(searchQuery, async (input, { signal }) => {
@@ -115,6 +153,14 @@ export async function openBrokers(): Promise<Brokers> {
   await bus.serve(fetchPage, async (input, { signal }) => {
     asked.fetch.push(input)
     return brokers.fetch(input, signal)
+  })
+  await bus.serve(fetchImage, async (input, { signal }) => {
+    asked.image.push(input)
+    return brokers.image(input, signal)
+  })
+  await bus.serve(searchMcp, async (input, { signal }) => {
+    asked.searchMcp.push(input)
+    return brokers.searchMcp(input, signal)
   })
   await bus.serve(sandboxOpen, async (input) => {
     asked.opened.push(input)

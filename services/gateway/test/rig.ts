@@ -3,7 +3,7 @@ import { type Bus, memoryBus } from '@tollgate/bus'
 import { openDb } from '@tollgate/db'
 import { openLog } from '@tollgate/telemetry'
 import { type FreshDatabase, freshDatabase } from '@tollgate/testing'
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
 import { buildApp } from '../src/app.ts'
 import { ensureFirstKey, ensureMasterKey, masterKeyHash, migrateGateway } from '../src/auth/first-start.ts'
 import { type Identities, openIdentities } from '../src/auth/identities.ts'
@@ -19,6 +19,8 @@ import type { GatewayDb } from '../src/tables.ts'
 import { openCapabilities } from '../src/tools/capabilities.ts'
 import { type Send, sender } from './sender.ts'
 
+type TestRoute = FastifyPluginAsync | { alsoBare: FastifyPluginCallback }
+
 export interface RigOptions {
   postgresUrl: string
   /** The bus of a single process when absent. */
@@ -27,7 +29,7 @@ export interface RigOptions {
   models?: ListedModel[]
   notReady?: () => Promise<string | undefined>
   /** Routes of the test's own, below `/api/v1`. */
-  routes?: (given: { cut: AbortSignal; identities: Identities; settings: GatewaySettings }) => FastifyPluginAsync[]
+  routes?: (given: { cut: AbortSignal; identities: Identities; settings: GatewaySettings }) => TestRoute[]
 }
 
 export interface Rig {
