@@ -22,6 +22,9 @@ export type Exchange = (hop: Hop, request: DownloadRequest, operations: Operatio
 
 const tracer = trace.getTracer('@tollgate/http')
 
+/** What a client is ended with: one for all, since an error of its own for each costs more than ending it. */
+const over = new Error('the exchange is over')
+
 /** One request on a connection of its own. Its span names the host and nothing else of the URL. */
 export function openExchange({
   userAgent,
@@ -53,7 +56,7 @@ export function openExchange({
         throw thrown
       } finally {
         unwatch()
-        void connection?.client.destroy().catch(() => {}) // the connection is of no further use either way
+        void connection?.client.destroy(over).catch(() => {}) // the connection is of no further use either way
         span.end()
       }
     })

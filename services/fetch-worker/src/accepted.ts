@@ -22,16 +22,6 @@ const isWebp = (bytes: Uint8Array): boolean =>
     .toString('latin1')
     .match(/^RIFF.{4}WEBP$/s) !== null
 
-/**
- * The `Content-Type` a body is read by. Who takes textual types alone wants whatever is no HTML as it came (WM-39), feeds
- * and other XML with it.
- */
-export function readAs(contentType: string | undefined, reads: Reads): string | undefined {
-  if (contentType === undefined || reads === 'documents' || readingOf(contentType) !== 'xml') return contentType
-  const parameters = contentType.indexOf(';')
-  return parameters === -1 ? 'text/plain' : `text/plain${contentType.slice(parameters)}`
-}
-
 /** What a server said of a body that is not taken. */
 export function declaredOf(head: ResponseHead): { contentType?: string; bytes?: number } {
   const type = mediaType(head.header('content-type'))

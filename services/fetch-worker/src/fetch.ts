@@ -2,11 +2,11 @@ import { builtinFetchLabel, type FetchedPage, type FetchFailed, type fetchPage }
 import type { Download, Downloaded, DownloadRequest, LimitedBody, ResponseHead } from '@tollgate/http'
 import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
-import { declaredOf, isDisguised, isReadable, readAs } from './accepted.ts'
+import { declaredOf, isDisguised, isReadable } from './accepted.ts'
 import { mediaType } from './extract/content-type.ts'
 import type { ExtractedResult } from './extract/job.ts'
 import { notices } from './extract/notices.ts'
-import type { ExtractPool } from './extract/pool.ts'
+import type { ExtractPool, PoolJob } from './extract/pool.ts'
 import { extractInSpan } from './extract-in-span.ts'
 import { downloadFailed, failed } from './failures.ts'
 import type { Judges } from './judges.ts'
@@ -109,14 +109,17 @@ function judgeAnswer(request: PageRequest, head: ResponseHead, body: LimitedBody
   return failed('unsupported_type', { httpStatus, declared: declaredOf(head) })
 }
 
-const jobOf = (request: PageRequest, head: ResponseHead, body: LimitedBody) => ({
+/** Who takes textual types alone wants what is no HTML as it came (WM-39). */
+const jobOf = (request: PageRequest, head: ResponseHead, body: LimitedBody): PoolJob => ({
   bytes: body.bytes,
-  contentType: readAs(head.header('content-type'), request.reads),
+  contentType: head.header('content-type'),
   url: head.url.href,
   isCut: body.truncated,
   format: request.format,
   part: request.part,
   assets: request.assets,
+  feeds: request.reads === 'text' ? 'as-is' : 'listed',
+  challenges: request.anyStatus ? 'as-is' : 'refused',
   pdfPage: request.pdfPage,
   ...(request.textBytes === undefined ? {} : { textBytes: request.textBytes }),
 })

@@ -17,6 +17,8 @@ export interface ExtractJob {
   assets: boolean
   /** A feed as the list of its entries, which is what is done unless told otherwise, or unchanged as all XML (WM-39). */
   feeds?: 'listed' | 'as-is'
+  /** A page that only asks for a browser is no page unless told otherwise (BR-101); who takes any answer takes it too (WM-40). */
+  challenges?: 'refused' | 'as-is'
   /** First page of a PDF to read, from 1. */
   pdfPage: number
   limits: ExtractLimits

@@ -26,7 +26,8 @@ export function readHtml(source: string, job: ExtractJob, model: Model = trained
   const base = baseUrl(tree, job.url)
   const structured = readStructured(tree.jsonLd)
   const { visibleCharacters, likelyJsRendered } = shellOf(tree)
-  if (isChallenge(source, tree.title, visibleCharacters)) return { status: 'failed', failure: 'bot_protection' }
+  if (job.challenges !== 'as-is' && isChallenge(source, tree.title, visibleCharacters))
+    return { status: 'failed', failure: 'bot_protection' }
   const { text, isCut, extractor, pageType } =
     job.format === 'html' ? asItIs(source) : written(tree, base, structured, job, model)
   const facts: PageFacts = factsOf(tree, base, structured)
