@@ -97,3 +97,66 @@ test('the effective settings show where a value came from and no secret', () => 
   expect(shown).not.toContain('canary')
   expect(effectiveConfig(loaded).database_url).toEqual({ value: 'postgres://(set)@h/db', from: 'environment' })
 })
+
+describe('the web MCP server’s variables', () => {
+  test('WM-10 WM-11 win over the file and over OTARI_ names', () => {
+    const path = file('mcp_web_fetch_timeout_sec: 5\nmcp_web_fetch_allow_hosts: [a.corp]\nmcp_image_max_mb: 1\n')
+    const otari = { OTARI_MCP_IMAGE_MAX_MB: '2', OTARI_MCP_WEB_FETCH_TIMEOUT_SEC: '6' }
+    expect(loadConfig(path, otari).config).toMatchObject({ mcp_image_max_mb: 2, mcp_web_fetch_timeout_sec: 6 })
+    const { config, origins } = loadConfig(path, {
+      ...otari,
+      DPTTOOLS_WEB_SEARCH_PROVIDER: 'bing',
+      DPTTOOLS_WEB_SEARCH_API_KEY: ' key ',
+      DPTTOOLS_WEB_FETCH_TIMEOUT: '2.5',
+      DPTTOOLS_WEB_FETCH_MAX_BYTES: '1000',
+      DPTTOOLS_WEB_FETCH_MAX_REDIRECTS: '0',
+      DPTTOOLS_WEB_FETCH_ALLOW_HOSTS: 'wiki.corp, b.corp,',
+      DPTTOOLS_FETCH_IMAGE_MAX_BYTES: '2000',
+      DPTTOOLS_IMAGE_MAX_EDGE_PX: '800',
+      DPTTOOLS_IMAGE_MAX_MB: '0.5',
+    })
+    expect(config).toMatchObject({
+      mcp_web_search_provider: 'bing',
+      mcp_web_search_api_key: 'key',
+      mcp_web_fetch_timeout_sec: 2.5,
+      mcp_web_fetch_max_bytes: 1_000,
+      mcp_web_fetch_max_redirects: 0,
+      mcp_web_fetch_allow_hosts: ['wiki.corp', 'b.corp'],
+      mcp_fetch_image_max_bytes: 2_000,
+      mcp_image_max_edge_px: 800,
+      mcp_image_max_mb: 0.5,
+    })
+    expect(origins).toMatchObject({ mcp_web_fetch_timeout_sec: 'environment' })
+  })
+
+  test('WM-10 have their documented defaults, also when blank', () => {
+    const { config } = loadConfig(undefined, { DPTTOOLS_WEB_FETCH_TIMEOUT: ' ', DPTTOOLS_WEB_SEARCH_API_KEY: '' })
+    expect(config).toMatchObject({
+      mcp_web_fetch_timeout_sec: 30,
+      mcp_web_fetch_max_bytes: 2_000_000,
+      mcp_web_fetch_max_redirects: 5,
+      mcp_web_fetch_allow_hosts: [],
+      mcp_fetch_image_max_bytes: 10_000_000,
+      mcp_image_max_edge_px: 1_568,
+      mcp_image_max_mb: 3,
+    })
+    expect([config.mcp_web_search_provider, config.mcp_web_search_api_key]).toEqual([undefined, undefined])
+  })
+
+  test.each([
+    ['DPTTOOLS_WEB_FETCH_TIMEOUT', 'abc'],
+    ['DPTTOOLS_WEB_FETCH_TIMEOUT', '0'],
+    ['DPTTOOLS_WEB_FETCH_MAX_BYTES', '2e6'],
+    ['DPTTOOLS_WEB_FETCH_MAX_REDIRECTS', '-1'],
+    ['DPTTOOLS_FETCH_IMAGE_MAX_BYTES', '1.5'],
+    ['DPTTOOLS_IMAGE_MAX_EDGE_PX', 'wide'],
+    ['DPTTOOLS_IMAGE_MAX_MB', '-3'],
+  ])('WM-12 %s=%s stops the start and is named', (variable, text) => {
+    expect(() => loadConfig(undefined, { [variable]: text })).toThrow(new RegExp(`^${variable}: `))
+  })
+
+  test('WM-13 the key is not shown among the settings in force', () => {
+    const loaded = loadConfig(undefined, { DPTTOOLS_WEB_SEARCH_API_KEY: 'canary' })
+    expect(JSON.stringify(effectiveConfig(loaded))).not.toContain('canary')
+  })
+})

@@ -1,0 +1,156 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { type FakeSite, fakeSerper, openSite, type SearchFake, type SerperResult } from '@tollgate/testing'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ask, makeKey, setPrice } from '../system/client.ts'
+import { type Deployment, startDeployment } from '../system/deployment.ts'
+import { settledRow } from '../system/system.ts'
+import { openWeb, pageText, type Web } from '../system/web.ts'
+import { failure, image, plainText, searchResult, webpage, webpageWithAssets } from './strict.ts'
+import { html, paragraphs } from './world.ts'
+
+const KEY = 'canary-serper-key'
+const PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+let site: FakeSite
+let web: Web
+let serper: SearchFake<SerperResult>
+let deployment: Deployment
+let key: string
+
+beforeAll(async () => {
+  web = await openWeb()
+  site = await openSite((request, response) => {
+    const isImage = request.url?.startsWith('/image')
+    response.writeHead(200, { 'content-type': isImage ? 'image/png' : 'text/html' })
+    response.end(
+      isImage ? PIXEL : html(`<article>${paragraphs(4)}</article><a href="/next">Next</a>`, '<title>Harbours</title>'),
+    )
+  })
+  serper = await fakeSerper({ apiKey: KEY })
+  serper.finds([{ title: 'T', link: 'https://hit.test/', snippet: 'S' }])
+  deployment = await startDeployment('services', {
+    only: ['gateway', 'billing', 'search-broker', 'fetch-worker'],
+    config: { mcp_web_search_api_base: serper.url },
+    env: {
+      DPTTOOLS_WEB_SEARCH_PROVIDER: 'serper',
+      DPTTOOLS_WEB_SEARCH_API_KEY: KEY,
+      DPTTOOLS_WEB_FETCH_ALLOW_HOSTS: '127.0.0.1',
+      OTARI_WEB_FETCH_ENABLED: 'true',
+      OTARI_WEB_RETRIEVAL_TRUST_ENV_PROXY: 'true',
+      HTTP_PROXY: `http://127.0.0.1:${web.port}`,
+    },
+  })
+  key = await makeKey(deployment)
+}, 240_000)
+afterAll(async () => {
+  const ends = await deployment?.stop()
+  await Promise.all([site?.close(), web?.close(), serper?.close()])
+  expect([...(ends ?? [])].filter(([, { code }]) => code !== 0)).toEqual([])
+}, 60_000)
+
+async function connect(path = '/mcp/web'): Promise<Client> {
+  const client = new Client({ name: 'strict', version: '1' })
+  const requestInit = { headers: { authorization: `Bearer ${key}` } }
+  await client.connect(new StreamableHTTPClientTransport(new URL(path, deployment.url), { requestInit }))
+  return client
+}
+
+test('P-15 WM-05 unpriced, a call is a failure that names the price to set, and nothing is fetched', async () => {
+  const client = await connect()
+  const refused = await client.callTool({ name: 'fetch_webpage', arguments: { url: `http://127.0.0.1:${site.port}/` } })
+  expect(failure.parse(refused).content[0].text).toContain("model_key 'otari:web_fetch'")
+  expect(
+    await ask(deployment, 'POST', '/api/v1/fetch', { key, body: { url: 'http://93.184.216.34/a' } }),
+  ).toMatchObject({
+    status: 402,
+    json: { code: 'pricing_required' },
+  })
+  expect([site.requests, web.requests]).toEqual([[], []])
+  await client.close()
+})
+
+test('WM-01 WM-24 WM-30 WM-50 WM-60 every tool answers over NATS as a strict client wants it, past every proxy', async () => {
+  await setPrice(deployment, 'otari:web_fetch', 10_000)
+  await setPrice(deployment, 'otari:web_search', 5_000)
+  const client = await connect('/api/v1/mcp/web')
+  const call = (name: string, given: Record<string, unknown>) => client.callTool({ name, arguments: given })
+  const at = (path: string) => `http://127.0.0.1:${site.port}${path}`
+  expect(webpage.parse(await call('fetch_webpage', { url: at('/a') }))).toMatchObject({
+    title: 'Harbours',
+    url: at('/a'),
+  })
+  const listed = webpageWithAssets.parse(await call('fetch_webpage', { url: at('/b'), include_assets: true }))
+  expect(listed.links).toEqual([{ url: at('/next'), text: 'Next' }])
+  expect(plainText.parse(await call('fetch_webpage', { url: at('/c'), structured: false }))).toContain('Paragraph 1')
+  expect(image.parse(await call('fetch_image', { url: at('/image') })).caption).toBe(
+    `Image from ${at('/image')}: PNG, 1x1 px`,
+  )
+  const found = searchResult.parse(await call('web_search', { query: 'tides' }))
+  expect(plainText.parse(await call('format_search_results', { results: JSON.stringify(found) }))).toContain(
+    'References:',
+  )
+  await client.close()
+  expect(web.requests).toEqual([])
+})
+
+test('a call over plain HTTP is charged once, and its row has the id of its response', async () => {
+  const params = { name: 'fetch_webpage', arguments: { url: `http://127.0.0.1:${site.port}/d` } }
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
+  const { status, headers } = await ask(deployment, 'POST', '/mcp/web', { key, body })
+  expect(status).toBe(200)
+  const { row } = await settledRow(deployment, headers.get('x-request-id') ?? '')
+  expect(row).toMatchObject({
+    endpoint: '/api/v1/mcp/web',
+    model: 'builtin_fetch',
+    provider: 'builtin',
+    status: 'success',
+    total_tokens: 0,
+    cost: 0.01,
+    pricing_breakdown: [
+      { meter: 'web_fetch_calls', label: 'builtin:builtin_fetch', units: 1, unit_rate: 0.01, cost: 0.01 },
+    ],
+  })
+})
+
+test('P-10 a direct fetch is charged like a call in a completion, and costs nothing when it fails', async () => {
+  const fetched = await ask(deployment, 'POST', '/api/v1/fetch', {
+    key,
+    body: { url: 'http://93.184.216.34/page/walnut' },
+  })
+  expect(fetched).toMatchObject({ status: 200, json: { object: 'web_page', title: 'walnut', status: 200 } })
+  expect(fetched.json.text).toContain(pageText('walnut'))
+  const { row } = await settledRow(deployment, fetched.headers.get('x-request-id') ?? '')
+  expect(row).toMatchObject({ endpoint: '/api/v1/fetch', cost: 0.01, status: 'success' })
+
+  // the exception is the MCP server's alone
+  const refused = await ask(deployment, 'POST', '/api/v1/fetch', {
+    key,
+    body: { url: `http://127.0.0.1:${site.port}/e` },
+  })
+  expect(refused).toMatchObject({ status: 400, json: { detail: expect.stringContaining('address not allowed') } })
+  const { row: error } = await settledRow(deployment, refused.headers.get('x-request-id') ?? '')
+  expect(error).toMatchObject({
+    cost: 0,
+    status: 'error',
+    billing_meters: { tools: { web_fetch: { billed: 0, errors: 1 } } },
+  })
+})
+
+test('the API documentation lists the routes', async () => {
+  const { json } = await ask(deployment, 'GET', '/openapi.json', {})
+  for (const path of ['/api/v1/mcp/web', '/api/v1/fetch', '/api/v1/search', '/api/v1/search/{search_tool_name}']) {
+    expect(Object.keys(json.paths[path] ?? {})).toEqual(['post'])
+  }
+  expect(json.paths['/mcp/web']).toBeUndefined()
+})
+
+test('WM-13 no log of any process holds a key, a query or a page', () => {
+  const lines = deployment.allLogs().split('\n')
+  for (const secret of [KEY, key, 'tides', 'Paragraph 1', 'secret word']) {
+    expect(lines.filter((line) => line.includes(secret))).toEqual([])
+  }
+})
