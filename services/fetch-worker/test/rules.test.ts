@@ -1,4 +1,4 @@
-import { openRawSite, selfSigned } from '@tollgate/testing'
+import { openRawSite, openSite, selfSigned } from '@tollgate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openWorld, PUBLIC, serving, sharedWorld, textOf } from './world.ts'
 
@@ -146,6 +146,25 @@ describe('WM-40 any status', () => {
     const world = shared().answering(serving({ '/': ['image/png', 'x', 404] }))
     expect(await world.fetch(URL, { anyStatus: true })).toMatchObject({ failure: 'unsupported_type', httpStatus: 404 })
   })
+})
+
+test('WM-40 a challenge for browsers is an answer too, where any is', async () => {
+  const challenge = `<!doctype html><title>Just a moment...</title><script>window._cf_chl_opt={cType:'managed'}</script><p>Enable JavaScript and cookies to continue</p>`
+  const world = shared().answering(serving({ '/': ['text/html', challenge, 403] }))
+  const page = await world.fetch(URL, { anyStatus: true })
+  expect(page).toMatchObject({ status: 'ok', httpStatus: 403, text: 'Enable JavaScript and cookies to continue' })
+})
+
+test('VB-9 a page that points inside with its images and links causes no request there', async () => {
+  const recorder = await openSite((_request, response) => response.end('inside'))
+  onTestFinished(() => recorder.close())
+  const inside = `http://127.0.0.1:${recorder.port}`
+  const html = `<!doctype html><head><base href="${inside}/"><link rel="icon" href="${inside}/icon.png"><meta property="og:image" content="${inside}/og.png">
+    <meta http-equiv="refresh" content="0; url=${inside}/refresh"></head><body><img src="${inside}/a.png"><a href="${inside}/b">b</a><iframe src="${inside}/c"></iframe></body>`
+  const world = shared().answering(serving({ '/': ['text/html', html] }))
+  const page = await world.fetch(URL, { assets: true })
+  expect(page).toMatchObject({ status: 'ok', assets: { links: [{ url: `${inside}/b`, text: 'b' }] } })
+  expect(recorder.connections).toBe(0)
 })
 
 describe('rules of a call', () => {

@@ -42,7 +42,7 @@ export async function prepareImage(job: ImageJob): Promise<Prepared> {
     const { mimeType, ...image } = made
     return { ...original, mimeType, made: { ...image, data: new Uint8Array(image.data) } }
   } catch (thrown) {
-    return failed(thrown instanceof Error && /timeout/i.test(thrown.message) ? 'time' : 'damaged')
+    return failed(failureOf(thrown instanceof Error ? thrown.message : ''))
   }
 }
 
@@ -51,6 +51,12 @@ function pngPixels(bytes: Uint8Array): number {
   if (bytes.length < 24) return 0
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   return view.getUint32(16) * view.getUint32(20)
+}
+
+/** The decoder tells in words alone; whatever it has to say of an image otherwise, the image is not as it should be. */
+function failureOf(message: string): 'time' | 'memory' | 'damaged' {
+  if (/timeout/i.test(message)) return 'time'
+  return /out of memory|unable to allocate|cannot allocate/i.test(message) ? 'memory' : 'damaged'
 }
 
 /** The first frame, upright. What breaks off or breaks its format is an error. */
