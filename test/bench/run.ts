@@ -3,6 +3,7 @@ const benches: Record<string, () => Promise<void>> = {
   chat: async () => (await import('./chat.ts')).benchChat(),
   tools: async () => (await import('./tools.ts')).benchTools(),
   extract: async () => (await import('./extract.ts')).benchExtract(process.argv.slice(3)),
+  fetch: async () => (await import('./fetch.ts')).benchFetch(process.argv.slice(3)),
   pdf: async () => (await import('./pdf.ts')).benchPdf(process.argv.slice(3)),
 }
 
