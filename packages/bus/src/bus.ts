@@ -35,6 +35,8 @@ export interface ConsumeOptions {
   durable: string
   /** Most events handed over at once. */
   batch?: number
+  /** How long the first event of a batch may wait for others, when a batch costs more than its events. Default 0. */
+  lingerMs?: number
 }
 
 /** Numbers for metrics and readiness. */

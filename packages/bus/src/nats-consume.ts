@@ -23,14 +23,14 @@ type Event = Offered<unknown> & { delivery: Delivery }
 export async function consumeEvents(
   wiring: Wiring,
   topic: Topic,
-  { durable, batch = DEFAULT_BATCH }: ConsumeOptions,
+  { durable, batch = DEFAULT_BATCH, lingerMs = 0 }: ConsumeOptions,
   handler: (events: never[]) => Promise<void>,
 ): Promise<Consuming> {
   const { link, streams, timing, log } = wiring
   const { subject } = topic
   const place = streams.consumer(subject, durable)
   await place.ready()
-  const supply = openSupply({ wiring, place, consumer: durable, most: batch, ahead: true })
+  const supply = openSupply({ wiring, place, consumer: durable, most: batch, ahead: true, lingerMs })
   let taken: Delivery[] = []
 
   /** An event that does not parse never will: it is dropped, since holding on to it would change nothing. */

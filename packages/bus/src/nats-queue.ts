@@ -24,7 +24,7 @@ export async function serveQueue(
   const place = wiring.streams.workers(rpc, wiring.name)
   await place.ready()
   const slots = Array.from({ length: slotCount }, () =>
-    openSupply({ wiring, place, consumer: wiring.name, most: 1, ahead: false }),
+    openSupply({ wiring, place, consumer: wiring.name, most: 1, ahead: false, lingerMs: 0 }),
   )
   let busy = 0
 

@@ -24,9 +24,11 @@ interface SupplyOptions {
   most: number
   /** Asks for the next messages while the last are worked on. A worker of one slot must not: it would sit on a call. */
   ahead: boolean
+  /** How long what came first waits for more, unless there are `most` already. */
+  lingerMs: number
 }
 
-export function openSupply({ wiring, place, consumer, most, ahead }: SupplyOptions): Supply {
+export function openSupply({ wiring, place, consumer, most, ahead, lingerMs }: SupplyOptions): Supply {
   const { link, inbox, log } = wiring
   const held: Delivery[] = []
   const stopped = new AbortController()
@@ -68,11 +70,19 @@ export function openSupply({ wiring, place, consumer, most, ahead }: SupplyOptio
     }
   }
 
+  /** Waits for more of what has begun to come. */
+  async function linger(): Promise<void> {
+    if (lingerMs === 0 || held.length >= most) return
+    await sleep(lingerMs, undefined, { signal: stopped.signal }).catch(() => undefined)
+  }
+
   return {
     held,
     async take() {
       while (!stopped.signal.aborted && !link.closed) {
         if (held.length > 0) {
+          await linger()
+          if (stopped.signal.aborted) break
           const taken = held.splice(0, most)
           if (ahead && link.connected && troubles === 0 && !pull.asking) pull.ask(most)
           return taken

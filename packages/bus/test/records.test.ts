@@ -255,3 +255,23 @@ describe('recording over NATS', () => {
     await expect.poll(() => seen, { timeout: 8_000 }).toEqual([1])
   })
 })
+
+describe('recording over NATS to a consumer that waits for company', () => {
+  test('hands over together what comes within its time, and a full batch without waiting', async () => {
+    const join = openSystem('nats')
+    const consumer = await join('billing')
+    const sender = await join('gateway')
+    const sizes: number[] = []
+    await consumer.consume(used, { durable: 'billing', batch: 4, lingerMs: 2_000 }, async (events) => {
+      sizes.push(events.length)
+    })
+    // one after the other: each is stored, and could have been handed over, before the next
+    for (let n = 0; n < 3; n += 1) await sender.record(used, `slow ${n}`, { n }, within(5_000))
+    await expect.poll(() => sizes, { timeout: 10_000 }).toEqual([3])
+    const began = performance.now()
+    await Promise.all(Array.from({ length: 8 }, (_, n) => sender.record(used, `quick ${n}`, { n }, within(5_000))))
+    await expect.poll(() => sizes.reduce((sum, size) => sum + size, 0), { timeout: 10_000 }).toBe(11)
+    expect(performance.now() - began).toBeLessThan(2 * 2_000 + 4_000)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(4)
+  })
+})
