@@ -1,6 +1,6 @@
 import { decode } from '../../services/fetch-worker/src/extract/charset.ts'
 import { parseHtml } from '../../services/fetch-worker/src/extract/html/parse.ts'
-import { known } from '../../services/fetch-worker/src/extract/html/tags.ts'
+import { displayOf, known } from '../../services/fetch-worker/src/extract/html/tags.ts'
 import { attribute, type Tree, textOf } from '../../services/fetch-worker/src/extract/html/tree.ts'
 import { codeText } from '../../services/fetch-worker/src/extract/markdown/code.ts'
 import { toMarkdown } from '../../services/fetch-worker/src/extract/markdown/serialise.ts'
@@ -64,18 +64,22 @@ function tally(share: Share, wanted: string[], found: string[]): void {
 }
 
 const squeezed = (code: string): string => code.replace(/\s+/g, ' ').trim()
-const letters = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, '')
+export const letters = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, '')
 
-function partsOf(tree: Tree, base: string): { links: string[]; code: string[]; headings: string[] } {
+export function partsOf(tree: Tree, base: string): { links: string[]; code: string[]; headings: string[] } {
   const links: string[] = []
   const code: string[] = []
   const titles: string[] = []
+  let preEnd = 0
   for (let node = 1; node < tree.size; node++) {
     const tag = tree.tag[node] as number
+    if (displayOf(tag) === 'hidden') node = (tree.end[node] as number) - 1
     const text = tag === A || tag === PRE || headings.has(tag) ? textOf(tree, node, 1_000_000) : ''
     if (text === '') continue
     const target = tag === A ? linkUrl(attribute(tree, node, 'href'), base) : undefined
-    if (target !== undefined) links.push(target)
+    if (tag === PRE) preEnd = tree.end[node] as number
+    // A link in code is code; one without a letter is a mark beside a heading.
+    if (target !== undefined && node >= preEnd && letters(text) !== '') links.push(target)
     else if (tag === PRE) code.push(squeezed(codeText(tree, node, 1_000_000)))
     else if (headings.has(tag)) titles.push(letters(text))
   }

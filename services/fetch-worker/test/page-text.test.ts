@@ -157,3 +157,47 @@ describe('BR-107 links survive odd URLs', () => {
     expect(text).toMatch(/one(?:\\| {2})?\n+two/)
   })
 })
+
+describe('what a layout is made of is not taken for something else', () => {
+  test('a container that is called a gutter is no column of line numbers, and one that is, is left out', async () => {
+    expect(await textFrom('<div class="row gutter"><p>Text of the page.</p></div>', HTML)).toBe('Text of the page.')
+    const code =
+      '<table><tr><td class="gutter"><pre>1\n2</pre></td><td class="code"><pre><code>a\nb</code></pre></td></tr></table>'
+    expect(parsed(await textFrom(`<p>Text.</p>${code}`, HTML)).code()).toEqual(['a\nb'])
+  })
+
+  test('a heading is one line, and the mark beside it that links to it is no part of it', async () => {
+    const seen = parsed(
+      await textFrom(
+        '<h2><div>A title</div><div>in two</div> <a href="#a" aria-label="Permalink"></a><a href="https://ex.test/guide/intro#a" title="Permalink"><svg></svg></a></h2><p>Text.</p>',
+        HTML,
+      ),
+    )
+    expect(seen.all('heading').map(seen.string)).toEqual(['A title in two'])
+  })
+
+  test('a link that has only a label keeps it, unless it is left out with what is around it', async () => {
+    const label = '<a href="/cart" aria-label="Shopping cart"><svg></svg></a>'
+    expect(parsed(await textFrom(`<p>See ${label}.</p>`, HTML)).links()).toEqual([
+      ['Shopping cart', 'https://ex.test/cart'],
+    ])
+    expect(await textFrom(`<nav>${label}<hr></nav><p>Text.</p>`, HTML)).toBe('Text.')
+  })
+
+  test('an address in a text is as it stands there', async () => {
+    const text = 'Read https://ex.test/a_b/_c_/*d*~e~?x_=1 and www.ex.test/_x_, not _this_ *or* that.'
+    const written = await textFrom(`<p>${text}</p>`, HTML)
+    expect(written).toContain('https://ex.test/a_b/_c_/*d*~e~?x_=1 and www.ex.test/_x_,')
+    expect(parsed(written).text).toBe(text)
+    expect(parsed(await textFrom('<p>lead <a href="/l">https://ex.test/_a_</a></p>', HTML)).links()).toEqual([
+      ['https://ex.test/_a_', 'https://ex.test/l'],
+    ])
+  })
+
+  test('a picture that is described in a whole paragraph has the beginning of it', async () => {
+    const alt = 'A diagram of many words '.repeat(20)
+    const [image] = parsed(await textFrom(`<p>Text <img src="/d.png" alt="${alt}"></p>`, HTML)).all('image')
+    expect(image?.alt).toMatch(/^A diagram of many words .*…$/)
+    expect(image?.alt?.length).toBeLessThanOrEqual(121)
+  })
+})

@@ -37,7 +37,7 @@ export function readPages(folder: string): ReviewedPage[] {
     if (!text) return []
     const html = gunzipSync(readFileSync(join(folder, 'html', `${id}.html.gz`))).toString()
     const tree = parseHtml(html, Number.POSITIVE_INFINITY)
-    const page = describeFor(tree, url, readStructured(tree.jsonLd), new Map())
+    const page = describeFor(tree, url, readStructured(tree.jsonLd))
     const words = page.blocks.start.map((_, at) => wordsIn(blockText(tree, page.blocks, at)))
     const wanted = wordsIn(text)
     return [{ id, type, site: siteOf(url) ?? id, page, words, labels: label(words, wanted), wanted }]

@@ -1,9 +1,8 @@
 import { writeFileSync } from 'node:fs'
+import { blockFeatures } from '../src/extract/html/main/block-features.ts'
 import { logistic, type StoredEnsemble } from '../src/extract/html/main/ensemble.ts'
-import { leaningsOf, openLexicon } from '../src/extract/html/main/leanings.ts'
 import { type PageType, pageTypes, type StoredModel, takenBlocks } from '../src/extract/html/main/look.ts'
 import { boost, type Growth, randomFrom, type Table } from './boost.ts'
-import { learnLexicon } from './lexicon.ts'
 import { type ReviewedPage, readPages } from './pages.ts'
 import { blockTable, pageTable } from './table.ts'
 
@@ -12,12 +11,13 @@ import { blockTable, pageTable } from './table.ts'
  * `node training/train.ts <folder of reviewed pages> [model file to write]`. See README.md beside this file.
  */
 const FOLDS = 5
-const KEPT_FEATURES = 130
+/** How many numbers of blocks, and of their pages, the trees may ask for: more of the latter and they learn pages by heart. */
+const KEPT = { ofBlocks: 140, ofPages: 12 }
 const BLOCKS: Growth = {
-  trees: 220,
+  trees: 300,
   leaves: 24,
-  rate: 0.07,
-  featureShare: 0.25,
+  rate: 0.06,
+  featureShare: 0.2,
   pageShare: 0.5,
   leafWeight: 20,
   damping: 5,
@@ -39,7 +39,6 @@ if (folder === undefined) throw new Error('usage: train.ts <folder of reviewed p
 const random = randomFrom(7)
 const pages = readPages(folder)
 const folds = foldsOf(pages)
-lookUpWords(pages, folds)
 say(`${pages.length} pages, ${pages.reduce((sum, { page }) => sum + page.blocks.size, 0)} blocks`)
 
 const blocks = rowsOf(pages, blockTable(described(pages), featuresWorthKeeping(pages)))
@@ -68,15 +67,6 @@ function foldsOf(of: ReviewedPage[]): number[] {
   return of.map(({ site }) => foldOf.get(site) as number)
 }
 
-/** No page's words are weighed with what was learnt from its own site. */
-function lookUpWords(of: ReviewedPage[], foldOf: number[]): void {
-  for (let fold = 0; fold < FOLDS; fold++) {
-    const lexicon = openLexicon(learnLexicon(of.filter((_, index) => foldOf[index] !== fold)))
-    for (const [index, { page }] of of.entries())
-      if (foldOf[index] === fold) Object.assign(page, leaningsOf(page.tree, page.blocks, lexicon))
-  }
-}
-
 /** One row a block. Every page counts the same, and in it every word; no block more than a fifth of it. */
 function rowsOf(of: ReviewedPage[], table: Table): Weighed {
   const labels = Float32Array.from(of.flatMap((each) => [...each.labels]))
@@ -93,15 +83,12 @@ function featuresWorthKeeping(of: ReviewedPage[]): Set<string> {
   const { table, labels, weights } = rowsOf(of, blockTable(described(of)))
   const gains = new Float64Array(table.names.length)
   boost(table, labels, weights, rowNumbers(table), RANKING, random, { gains })
-  const ranked = table.names.map((name, at): [string, number] => [name, gains[at] as number])
-  ranked.sort(([, a], [, b]) => b - a)
-  say(
-    `of ${ranked.length} features the best: ${ranked
-      .slice(0, 12)
-      .map(([name]) => name)
-      .join(', ')}`,
-  )
-  return new Set(ranked.slice(0, KEPT_FEATURES).map(([name]) => name))
+  const worth = (name: string): number => gains[table.names.indexOf(name)] as number
+  const ranked = table.names.toSorted((a, b) => worth(b) - worth(a))
+  say(`of ${ranked.length} features the best: ${ranked.slice(0, 12).join(', ')}`)
+  const ofBlocks = ranked.filter((name) => blockFeatures.has(name)).slice(0, KEPT.ofBlocks)
+  const ofPages = ranked.filter((name) => !blockFeatures.has(name)).slice(0, KEPT.ofPages)
+  return new Set([...ofBlocks, ...ofPages])
 }
 
 function rowNumbers(table: Table): Int32Array {
@@ -133,7 +120,7 @@ function byPage(values: Float64Array): Float64Array[] {
 function report(likely: Float64Array[]): void {
   const scores = new Map<string, number[]>()
   for (const [index, { type, page, words, wanted }] of pages.entries()) {
-    const taken = takenBlocks(likely[index] as Float64Array, page.blocks.words)
+    const taken = takenBlocks(page, likely[index] as Float64Array)
     const score = agreement(
       words.filter((_, at) => taken[at] === 1),
       wanted,
@@ -190,7 +177,6 @@ function trainAll(of: ReviewedPage[], { table, labels, weights }: Weighed): Stor
   return {
     blocks: boost(table, labels, weights, rowNumbers(table), BLOCKS, random),
     types: Object.fromEntries(types) as Record<PageType, StoredEnsemble>,
-    lexicon: learnLexicon(of),
   }
 }
 

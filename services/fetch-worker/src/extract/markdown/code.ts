@@ -29,10 +29,17 @@ export function codeText(tree: Tree, pre: number, maxCharacters: number): string
 }
 
 const gutter = /(?:^|[\s_-])(?:gutter|linenos?|line-?numbers?(?:-rows)?|lnt|hljs-ln-numbers)(?:$|[\s_-])/i
-/** Line numbers beside code, which are no part of it. */
+/** Line numbers beside code, which are no part of it. Layouts call the room between their columns a gutter, too. */
 export const isGutter = (tree: Tree, node: number): boolean => {
   const name = attribute(tree, node, 'class')
-  return name !== undefined && gutter.test(name) && tree.tag[node] !== CODE && !/language-|highlight-source/.test(name)
+  return name !== undefined && gutter.test(name) && holdsNumbersOnly(tree, node)
+}
+
+function holdsNumbersOnly(tree: Tree, node: number): boolean {
+  const end = tree.end[node] ?? 0
+  for (let at = node + 1; at < end; at++)
+    if (tree.tag[at] === TEXT && /[^\s\d.:|]/.test(tree.text[at] ?? '')) return false
+  return true
 }
 
 /** Named on the `<pre>`, on its `<code>`, or on one of the two elements around it. */

@@ -16,7 +16,7 @@ const isStrike = tagSet('s strike del')
 
 export interface InlineContext {
   base: string
-  /** Text nodes and images that are left out. */
+  /** Text nodes, images and links without text that are left out. */
   isLeftOut(node: number): boolean
 }
 
@@ -56,13 +56,17 @@ function startMark(line: Line, mark: Mark): () => void {
   return () => line.add({ type: 'close', mark })
 }
 
-function startLink(tree: Tree, node: number, line: Line, { base }: InlineContext): (() => void) | undefined {
+function startLink(tree: Tree, node: number, line: Line, { base, isLeftOut }: InlineContext): (() => void) | undefined {
   const url = linkUrl(attribute(tree, node, 'href'), base)
   if (url === undefined) return undefined
-  const label = attribute(tree, node, 'aria-label') ?? attribute(tree, node, 'title') ?? ''
+  // A label stands for a link without text; text that was left out needs none, nor does a mark that only leads to where it is.
+  const isMute = isLeftOut(node) || (url.includes('#') && withoutFragment(url) === withoutFragment(base))
+  const label = isMute ? '' : (attribute(tree, node, 'aria-label') ?? attribute(tree, node, 'title') ?? '')
   line.add({ type: 'link', url, label: cleanText(label).trim().slice(0, MAX_LABEL) })
   return () => line.add({ type: 'end-link' })
 }
+
+const withoutFragment = (url: string): string => url.replace(/#.*$/s, '')
 
 const MAX_LABEL = 300
 
@@ -73,8 +77,14 @@ function addImage(tree: Tree, node: number, line: Line, context: InlineContext):
   const alt = cleanText(attribute(tree, node, 'alt') ?? '')
     .replace(/\s+/g, ' ')
     .trim()
-  line.add({ type: 'image', url, alt: alt.slice(0, MAX_LABEL) })
+  line.add({ type: 'image', url, alt: shortened(alt) })
 }
+
+/** Some pictures are told in whole paragraphs, which are no text of the page. */
+const shortened = (alt: string): string =>
+  alt.length <= MAX_ALT ? alt : `${alt.slice(0, MAX_ALT).replace(/\s+\S*$/, '')}…`
+
+const MAX_ALT = 120
 
 /** A beacon, or a picture that the page itself calls decoration. */
 function isPixel(tree: Tree, node: number): boolean {

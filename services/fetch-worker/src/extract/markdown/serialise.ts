@@ -15,6 +15,7 @@ const DD = known('dd')
 const TABLE = known('table')
 const BLOCKQUOTE = known('blockquote')
 const isList = tagSet('ul ol menu dir')
+const isDivision = tagSet('div p section header hgroup')
 const headings = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map(known)
 
 export interface MarkdownOptions extends InlineContext {
@@ -100,6 +101,12 @@ export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
 
   /** Starts a block; gives where to go on when it was dealt with whole. */
   const startBlock = (node: number, tag: number): number | undefined => {
+    if (heading > 0 && isDivision[tag]) {
+      // A heading is one line, whatever it is laid out with.
+      line.add({ type: 'break' })
+      later(node, () => line.add({ type: 'break' }))
+      return undefined
+    }
     flush()
     const level = headings.indexOf(tag) + 1
     if (tag === PRE) {
@@ -141,7 +148,7 @@ export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
     const kind = displayOf(tag)
     if (tag === HR) {
       flush()
-      blocks.write('---')
+      if (!options.isLeftOut(node)) blocks.write('---')
       return node + 1
     }
     if (kind === 'block' || kind === 'cell') return startBlock(node, tag) ?? node + 1

@@ -1,6 +1,5 @@
 import { known } from '../tags.ts'
 import { hintNames } from './hints.ts'
-import { type Leanings, type Lexicon, leaningsOf } from './leanings.ts'
 import { bitOf, type Page, type Place, placeNames, wordsOf } from './page.ts'
 import { phraseNames } from './phrases.ts'
 import type { Structured } from './structured.ts'
@@ -9,7 +8,7 @@ import type { Structured } from './structured.ts'
 export type Feature = (page: Described, block: number) => number
 
 /** A page, and what the features ask of it beyond its elements. */
-export interface Described extends Page, Leanings {
+export interface Described extends Page {
   features: Record<string, number>
   /** What the page's JSON-LD says, as one line of words; empty when it says nothing. */
   givenBody: string
@@ -26,12 +25,7 @@ for (const [at, tag] of headings.entries()) level[tag] = at + 1
 const LOOKED_UP = 2_000
 const MAX_GIVEN_CHARACTERS = 64 * 1024
 
-export function describe(
-  page: Page,
-  structured: Structured,
-  features: Record<string, number>,
-  lexicon: Lexicon,
-): Described {
+export function describe(page: Page, structured: Structured, features: Record<string, number>): Described {
   const heading = new Int32Array(page.blocks.size)
   let last = -1
   for (let at = 0; at < page.blocks.size; at++) {
@@ -40,7 +34,6 @@ export function describe(
   }
   return {
     ...page,
-    ...leaningsOf(page.tree, page.blocks, lexicon),
     features,
     givenBody: plain(structured.articleBody ?? ''),
     givenText: plain(structured.said),
@@ -228,13 +221,3 @@ const lookUp = (given: string, page: Described, at: number): number => {
 }
 add('in given body', (page, at) => lookUp(page.givenBody, page, at))
 add('in given text', (page, at) => lookUp(page.givenText, page, at))
-
-add('leaning', ({ leaning }, at) => leaning[at] as number)
-add('lowest leaning', ({ lowest }, at) => lowest[at] as number)
-for (const step of [-1, 1]) add(`leaning at ${step}`, ({ leaning }, at) => leaning[at + step] ?? 0)
-add('heading leaning', ({ leaning, heading }, at) => leaning[heading[at] as number] ?? 0)
-for (const levels of [1, 2, 3, 4]) {
-  add(`leaning up ${levels}`, (page, at) => page.leaningIn[ancestor(page, ownerOf(page, at), levels)] as number)
-}
-for (const name of ['tenth', 'third'] as const)
-  add(`leaning of ${name}`, (page, at) => page.leaningIn[page[name][ownerOf(page, at)] as number] as number)

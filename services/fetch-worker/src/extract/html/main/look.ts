@@ -3,7 +3,7 @@ import type { Tree } from '../tree.ts'
 import { blockFeatures, type Described, describe } from './block-features.ts'
 import { chooseLevel } from './choose.ts'
 import { type Ensemble, logistic, openEnsemble, type StoredEnsemble } from './ensemble.ts'
-import { type Lexicon, openLexicon, type StoredLexicon } from './leanings.ts'
+import { mend } from './mend.ts'
 import { describePage } from './page.ts'
 import { pageFeatures } from './page-features.ts'
 import type { Structured } from './structured.ts'
@@ -15,24 +15,21 @@ export const pageTypes: readonly PageType[] = pageFacts.shape.pageType.unwrap().
 export interface StoredModel {
   blocks: StoredEnsemble
   types: Record<PageType, StoredEnsemble>
-  lexicon: StoredLexicon
 }
 
 export interface Model {
   blocks: Ensemble
   types: Record<PageType, Ensemble>
-  lexicon: Lexicon
 }
 
-export const openModel = ({ blocks, types, lexicon }: StoredModel): Model => ({
+export const openModel = ({ blocks, types }: StoredModel): Model => ({
   blocks: openEnsemble(blocks),
   types: Object.fromEntries(pageTypes.map((type) => [type, openEnsemble(types[type])])) as Record<PageType, Ensemble>,
-  lexicon: openLexicon(lexicon),
 })
 
-export function describeFor(tree: Tree, url: string, structured: Structured, lexicon: Lexicon): Described {
+export function describeFor(tree: Tree, url: string, structured: Structured): Described {
   const page = describePage(tree, url)
-  return describe(page, structured, pageFeatures(page, structured), lexicon)
+  return describe(page, structured, pageFeatures(page, structured))
 }
 
 /** By block: how likely it is main content. A name that is no block's feature is its page's. */
@@ -63,7 +60,9 @@ export function likelyTypes(page: Described, { types }: Model): Record<PageType,
 }
 
 /** By block, 1: it is taken. */
-export function takenBlocks(likely: Float64Array, words: readonly number[]): Uint8Array {
-  const level = chooseLevel(likely, words)
-  return Uint8Array.from(likely, (value) => Number(value >= level))
+export function takenBlocks(page: Described, likely: Float64Array): Uint8Array {
+  const level = chooseLevel(likely, page.blocks.words)
+  const taken = Uint8Array.from(likely, (value) => Number(value >= level))
+  mend(page, taken)
+  return taken
 }

@@ -1,0 +1,57 @@
+import { dataRows } from '../../markdown/table.ts'
+import { known } from '../tags.ts'
+import { bitOf, type Page } from './page.ts'
+
+const headings = new Set(['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map(known))
+const TABLE = known('table')
+const inCode = bitOf('pre')
+/** How far above a heading there must be text for it to stand in the midst of what is taken. */
+const NEAR_BLOCKS = 3
+
+/** What belongs together is taken together, whatever was thought of its parts one by one. */
+export function mend(page: Page, taken: Uint8Array): void {
+  takeCode(page, taken)
+  takeTables(page, taken)
+  takeHeadings(page, taken)
+}
+
+/** Code stays with the text before or after it (BR-085). */
+function takeCode({ blocks, place }: Page, taken: Uint8Array): void {
+  const isCode = (at: number): boolean => ((place[blocks.owner[at] as number] as number) & inCode) !== 0
+  for (let at = 0; at < blocks.size; at++) {
+    if (!isCode(at)) continue
+    let end = at + 1
+    while (end < blocks.size && isCode(end)) end++
+    if (taken[at - 1] === 1 || taken[end] === 1) taken.fill(1, at, end)
+    at = end
+  }
+}
+
+/** A table of data of which the greater part is taken is taken whole (BR-087). */
+function takeTables({ tree, blocks }: Page, taken: Uint8Array): void {
+  const table = new Int32Array(tree.size)
+  for (let node = 1; node < tree.size; node++)
+    table[node] = tree.tag[node] === TABLE ? node : (table[tree.parent[node] as number] as number)
+  for (let at = 0; at < blocks.size; ) {
+    const start = at++
+    const of = table[blocks.owner[start] as number] as number
+    if (of === 0) continue
+    while (at < blocks.size && (blocks.owner[at] as number) < (tree.end[of] as number)) at++
+    let words = 0
+    let wordsTaken = 0
+    for (let index = start; index < at; index++) {
+      words += blocks.words[index] as number
+      if (taken[index] === 1) wordsTaken += blocks.words[index] as number
+    }
+    if (wordsTaken * 2 > words && wordsTaken < words && dataRows(tree, of)) taken.fill(1, start, at)
+  }
+}
+
+/** A heading in the midst of what is taken stays with the text under it (BR-097). */
+function takeHeadings({ tree, blocks }: Page, taken: Uint8Array): void {
+  for (let at = blocks.size - 2; at > 0; at--) {
+    if (taken[at] === 1 || taken[at + 1] === 0) continue
+    if (!headings.has(tree.tag[blocks.owner[at] as number] as number)) continue
+    if (taken.subarray(Math.max(0, at - NEAR_BLOCKS), at).includes(1)) taken[at] = 1
+  }
+}
