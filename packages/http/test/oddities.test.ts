@@ -207,7 +207,7 @@ describe('WM-25 a flood of what is no body ends long before the deadline', () =>
     ['a chunk’s extension', 'HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n1;', 'a', 'network at body'],
     ['a trailer', 'HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n1\nx\n0\n', 'X-A: b\n', 'network at body'],
     ['the zeros before a chunk’s size', 'HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n', '0', 'network at body'],
-  ])('%s', async (_what, head, piece, result) =>
+  ])('WM-25 %s', async (_what, head, piece, result) =>
     expect(shown((await ask(floods(head, piece), late)).result)).toBe(result),
   )
 

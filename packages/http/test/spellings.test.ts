@@ -63,14 +63,14 @@ const inside = () => [
 const inHeaders = () => inside().filter((url) => !url.includes('\n'))
 
 describe('F-18 WM-82 an inner address, however it is written', () => {
-  test('is refused, without a connection', async () => {
+  test('F-18 WM-83 BR-108 BR-114 is refused, without a connection', async () => {
     const { get, dialer } = world()
     for (const url of inside()) expect(failure(await get(url)), JSON.stringify(url)).toBe('url_disallowed')
     expect(dialer.dialed).toEqual([])
     expect(recorder.connections).toBe(0)
   })
 
-  test('F-22 is refused behind a redirect', async () => {
+  test('BR-111 F-22 is refused behind a redirect', async () => {
     targets = inHeaders()
     const { get, dialer } = world()
     for (const [at, url] of targets.entries()) {
@@ -96,7 +96,7 @@ describe('F-18 WM-82 an inner address, however it is written', () => {
 
 describe('F-28 every vector that is refused is refused with a proxy', () => {
   const refused = hopVectors.filter(([, , verdict]) => verdict !== 'accept')
-  test.each(refused)('%s %s', async (_id, url, _verdict, why, given) => {
+  test.each(refused)('WM-20 %s %s', async (_id, url, _verdict, why, given) => {
     const before = proxy.connections
     const proxies = openProxies({ allProxy: `http://127.0.0.1:${proxy.port}` })
     const run = openDownloader({ userAgent: 'x', dialer: loopbackDialer({}), proxies })
@@ -129,4 +129,26 @@ test('F-20 an answer of addresses in any mix with one that is inside is refused 
       expect(await judge('http://a.test/', new AbortController().signal), answer.join()).toMatchObject({ ok: false })
     }
   }
+})
+
+test('BR-116 what cannot be read in one way only is refused, and what is read is connected to', async () => {
+  const { get, dialer } = world()
+  const refused = [
+    'ftp://a.test/',
+    'data:text/html,x',
+    'javascript:1',
+    'file:///etc/passwd',
+    'http://[::1',
+    'http:127.0.0.1/',
+    'http://user:pw@a.test/',
+    'http://a.test:0/',
+    'http://a.test:65536/',
+  ]
+  for (const url of [...refused, 'http://exa mple.com/', 'http://127.0.0.1\\@a.test/', 'http://a.test\\@127.0.0.1/'])
+    expect(failure(await get(url)), url).toBe('url_disallowed')
+  expect(dialer.dialed).toEqual([])
+  targets = ['http://127.0.0.1/']
+  for (const url of ['http:///a.test/0', 'http:////a.test/0', 'http://a.test:22/0', 'http://A.TEST./0'])
+    expect(failure(await get(url)), url).toBe('redirect_disallowed')
+  expect(dialer.dialed).toEqual([80, 80, 22, 80].map((port) => ({ address: PUBLIC, port })))
 })

@@ -27,14 +27,14 @@ describe('WM-56 an image that fits is handed on byte for byte', () => {
     ['image/webp', webp, 'WEBP', 'image/webp'],
     [undefined, webp, 'WEBP', 'image/webp'],
     ['no type at all', png, 'PNG', 'image/png'],
-  ] as const)('%s', async (contentType, body, format, mimeType) => {
+  ] as const)('WM-50 WM-56 %s', async (contentType, body, format, mimeType) => {
     const image = await take(contentType, body)
     expect(image).toMatchObject({ status: 'ok', format, mimeType, width: 40, height: 30, bytes: body.length })
     expect(image).not.toHaveProperty('scaled')
     expect(decoded(image).bytes.equals(body)).toBe(true)
   })
 
-  test('at exactly the edge and the bytes that are allowed, and not one over', async () => {
+  test('WM-55 at exactly the edge and the bytes that are allowed, and not one over', async () => {
     const input = { maxEdgePx: 40, maxEncodedBytes: png.length }
     expect(decoded(await take('image/png', png, input)).bytes.equals(png)).toBe(true)
     expect(await take('image/png', png, { ...input, maxEdgePx: 39 })).toMatchObject({
@@ -58,13 +58,13 @@ describe('WM-55 an image that is too large is made smaller', () => {
     [1_000, 3_001, { width: 522, height: 1_568 }],
     [3_000, 1, { width: 1_568, height: 1 }],
     [1_569, 1_569, { width: 1_568, height: 1_568 }],
-  ])('%d x %d keeps its shape', async (width, height, scaled) => {
+  ])('WM-55 %d x %d keeps its shape', async (width, height, scaled) => {
     const image = await take('image/png', await flat(width, height).png().toBuffer())
     expect(image).toMatchObject({ width, height, scaled, mimeType: 'image/png' })
     expect(await decoded(image).sharp.metadata()).toMatchObject({ ...scaled, format: 'png' })
   })
 
-  test('by quality first, and by size when that is not enough', async () => {
+  test('WM-55 by quality first, and by size when that is not enough', async () => {
     const body = await noise(900, 700).jpeg({ quality: 100 }).toBuffer()
     const quality = await take('image/jpeg', body, { maxEncodedBytes: Math.round(body.length * 0.6) })
     expect(quality).toMatchObject({ scaled: { width: 900, height: 700 }, mimeType: 'image/jpeg' })
@@ -131,7 +131,7 @@ describe('WM-52 what is no image of the four', () => {
     ['svg', undefined, svg],
     ['svg', 'image/png', svg],
     ['svg', undefined, '<svg:svg xmlns:svg="http://www.w3.org/2000/svg"/>'],
-  ] as const)('is %s: %s', async (imageProblem, contentType, body) =>
+  ] as const)('WM-52 is %s: %s', async (imageProblem, contentType, body) =>
     expect(await take(contentType, body)).toMatchObject({ failure: 'unsupported_type', imageProblem, httpStatus: 200 }),
   )
 
@@ -151,7 +151,7 @@ describe('WM-52 what is no image of the four', () => {
     ['half a WebP', 'image/webp', noisy.webp.subarray(0, 2_000)],
     ['a mark alone', 'image/gif', 'GIF89a'],
     ['a PNG of rubbish', 'image/png', Buffer.concat([png.subarray(0, 40), Buffer.alloc(500, 7)])],
-  ])('damaged: %s', async (_name, contentType, body) =>
+  ])('WM-52 damaged: %s', async (_name, contentType, body) =>
     expect(await take(contentType, body)).toMatchObject({
       failure: 'extraction_failed',
       reason: 'damaged',
@@ -163,7 +163,7 @@ describe('WM-52 what is no image of the four', () => {
 describe('WM-53 the size of what is downloaded', () => {
   const rules = { maxBodyBytes: 1_000 }
 
-  test('is judged by its declaration, without a byte of it', async () => {
+  test('WM-53 is judged by its declaration, without a byte of it', async () => {
     const world = shared().answering((_request, response) => {
       response.writeHead(200, { 'content-type': 'image/png', 'content-length': 1_001 }).flushHeaders()
     })
@@ -173,7 +173,7 @@ describe('WM-53 the size of what is downloaded', () => {
     })
   })
 
-  test('and as it comes: refused past the limit, never cut', async () => {
+  test('WM-53 is judged as it comes: refused past the limit, never cut', async () => {
     const body = await noise(30, 30).png().toBuffer()
     const world = shared().answering((_request, response) => {
       response.writeHead(200, { 'content-type': 'image/png' })
@@ -224,4 +224,43 @@ test('WM-87 an image is judged like a page: a recorder on loopback is not connec
   expect(await getImage(world, 'http://site.test/i')).toMatchObject({ failure: 'redirect_disallowed' })
   expect(await getImage(world, `http://127.0.0.1:${world.site.port}/i`)).toMatchObject({ failure: 'url_disallowed' })
   expect(world.site.connections).toBe(1)
+})
+
+test('WM-27 images are asked for as images', async () => {
+  await take('image/png', png)
+  const [seen] = shared().site.requests
+  expect(seen?.headers.accept).toMatch(/^image\/png, image\/jpeg/)
+  expect(Object.keys(seen?.headers ?? {}).sort()).toEqual([
+    'accept',
+    'accept-encoding',
+    'connection',
+    'host',
+    'user-agent',
+  ])
+})
+
+test('BR-105 whatever comes, what a model is shown fits', async () => {
+  const tall = await flat(1_100, 11_000).png().toBuffer()
+  const wide = await flat(9_000, 7_000).jpeg().toBuffer()
+  const dot = await flat(1, 1).png().toBuffer()
+  const rich = await noise(1_200, 1_200, 4).png().toBuffer()
+  for (const [type, body] of [
+    ['image/png', tall],
+    ['image/jpeg', wide],
+    ['image/png', dot],
+    ['image/png', rich],
+  ] as const) {
+    const image = await take(type, body)
+    const { bytes, sharp: shown } = decoded(image)
+    const { width, height, format } = await shown.metadata()
+    expect(Math.max(width, height)).toBeLessThanOrEqual(1_568)
+    expect(bytes.length).toBeLessThanOrEqual(3_000_000)
+    expect(image).toMatchObject({ mimeType: `image/${format}` })
+  }
+  expect(await take('image/png', Buffer.concat([dot, Buffer.alloc(15_000_000)]))).toMatchObject({
+    failure: 'too_large',
+  })
+  expect(await take('image/png', await pngOf(30_000, 30_000))).toMatchObject({ imageProblem: 'too_many_pixels' })
+  expect(await take('image/avif', dot)).toMatchObject({ imageProblem: 'not_an_image' })
+  expect(await take('image/png', '<html>Not found</html>')).toMatchObject({ imageProblem: 'mislabelled' })
 })

@@ -62,7 +62,7 @@ describe('what is asked for', () => {
     async (url) => expect(textOf(await shared().answering(page).fetch(url))).toBe('a page'),
   )
 
-  test('F-29 sends its own name, the encodings it reads and nothing of a past', async () => {
+  test('F-29 WM-27 sends its own name, the encodings it reads and nothing of a past', async () => {
     const world = shared().answering(page)
     await world.fetch('http://site.test:8080/headers?q=1#part')
     const seen = world.site.requests.at(-1)
@@ -81,7 +81,7 @@ describe('what is asked for', () => {
     })
   })
 
-  test('F-29 takes no cookie from one hop to the next, nor from one call to the next', async () => {
+  test('F-29 WM-23 takes no cookie from one hop to the next, nor from one call to the next', async () => {
     const setting: RequestListener = (request, response) => {
       response.setHeader('set-cookie', 'id=1; Path=/')
       if (request.url === '/') response.writeHead(302, { location: '/next' }).end()
@@ -328,7 +328,7 @@ describe('proxies', () => {
     'NODE_USE_ENV_PROXY',
   ]
 
-  test("F-27 the environment's are not looked at", async () => {
+  test("F-27 VB-7 the environment's are not looked at", async () => {
     const proxy = await openSite(page, { isProxy: true })
     onTestFinished(() => proxy.close())
     const before = Object.fromEntries(variables.map((name) => [name, process.env[name]]))

@@ -92,7 +92,7 @@ describe('BR-153 a worker that was told to ask', () => {
     )
   const targets = ({ site }: World) => site.requests.map(({ target }) => target)
 
-  test('reads what it may, refuses what it may not, and asks a site once', async () => {
+  test('BR-153 reads what it may, refuses what it may not, and asks a site once', async () => {
     const world = await opened((response) => response.end('User-agent: *\nDisallow: /private'))
     expect(textOf(await world.fetch('http://site.test/private/x'))).toBe('robots_disallowed')
     expect(textOf(await world.fetch('http://site.test/open?x'))).toBe('a page')
@@ -117,19 +117,19 @@ describe('BR-153 a worker that was told to ask', () => {
     [429, false],
     [500, false],
     [503, false],
-  ])('an answer of %d: may read %s', async (status, may) => {
+  ])('BR-153 an answer of %d: may read %s', async (status, may) => {
     const world = await opened((response) => response.writeHead(status).end())
     expect(textOf(await world.fetch('http://site.test/a'))).toBe(may ? 'a page' : 'robots_disallowed')
   })
 
-  test('that nobody answers, or breaks off, may not', async () => {
+  test('BR-153 that nobody answers, or breaks off, may not', async () => {
     const silent = await opened(() => {})
     expect(textOf(await silent.fetch('http://site.test/a', { timeoutMs: 20_000 }))).toBe('robots_disallowed')
     const broken = await opened((response) => response.socket?.destroy())
     expect(textOf(await broken.fetch('http://site.test/a'))).toBe('robots_disallowed')
   })
 
-  test('reads the first 500 KiB of the rules', async () => {
+  test('BR-153 reads the first 500 KiB of the rules', async () => {
     const filler = `#${'x'.repeat(1_022)}\n`.repeat(499)
     const within = await opened((response) => response.end(`${filler}User-agent: *\nDisallow: /a`))
     expect(textOf(await within.fetch('http://site.test/a'))).toBe('robots_disallowed')
@@ -137,7 +137,7 @@ describe('BR-153 a worker that was told to ask', () => {
     expect(textOf(await beyond.fetch('http://site.test/a'))).toBe('a page')
   })
 
-  test('passes the guard with the rules’ own request, wherever it is led', async () => {
+  test('BR-153 passes the guard with the rules’ own request, wherever it is led', async () => {
     const world = await opened((response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end())
     const { port } = world.site
     expect(textOf(await world.fetch('http://site.test/a'))).toBe('robots_disallowed')

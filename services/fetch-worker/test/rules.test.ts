@@ -2,7 +2,9 @@ import { openRawSite, openSite, selfSigned } from '@tollgate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openWorld, PUBLIC, serving, sharedWorld, textOf } from './world.ts'
 
-const shared = sharedWorld({ dns: { 'wiki.corp': ['10.1.2.3'], 'sub.wiki.corp': ['10.1.2.3'] } })
+const shared = sharedWorld({
+  dns: { 'wiki.corp': ['10.1.2.3'], 'sub.wiki.corp': ['10.1.2.3'], 'turning.test': [[PUBLIC], ['127.0.0.1']] },
+})
 const URL = 'http://site.test/'
 
 describe('WM-21 a limit for each network operation', () => {
@@ -18,7 +20,7 @@ describe('WM-21 a limit for each network operation', () => {
     return world
   }
 
-  test('a head and a body that do not come end there, and say where', async () => {
+  test('WM-21 a head and a body that do not come end there, and say where', async () => {
     const silent = await raw(() => {})
     expect(await silent.fetch(URL, { rules, timeoutMs: 60_000 })).toMatchObject({
       failure: 'timeout',
@@ -28,7 +30,7 @@ describe('WM-21 a limit for each network operation', () => {
     expect(await half.fetch(URL, { rules, timeoutMs: 60_000 })).toMatchObject({ failure: 'timeout', stage: 'body' })
   })
 
-  test('a handshake that does not come as well', async () => {
+  test('WM-21 a handshake that does not come as well', async () => {
     const silent = await raw(() => {})
     expect(await silent.fetch('https://site.test/', { rules, timeoutMs: 60_000 })).toMatchObject({
       failure: 'timeout',
@@ -36,7 +38,7 @@ describe('WM-21 a limit for each network operation', () => {
     })
   })
 
-  test('a drip that is quicker than the limit goes on until the ceiling, and is a timeout then', async () => {
+  test('WM-21 a drip that is quicker than the limit goes on until the ceiling, and is a timeout then', async () => {
     let drops = 0
     const drip = await raw((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n')
@@ -70,7 +72,7 @@ describe('WM-36 textual types only', () => {
     'application/ld+json',
     'image/svg+xml',
     'application/rss+xml',
-  ])('%s is read', async (contentType) => expect(textOf(await get(contentType, 'words'))).toBe('words'))
+  ])('WM-36 %s is read', async (contentType) => expect(textOf(await get(contentType, 'words'))).toBe('words'))
 
   test.each([
     'application/pdf',
@@ -136,7 +138,7 @@ describe('WM-36 textual types only', () => {
 })
 
 describe('WM-40 any status', () => {
-  test.each([404, 500, 403, 301, 304])('%d is an answer, when that is asked for', async (status) => {
+  test.each([404, 500, 403, 301, 304])('WM-40 %d is an answer, when that is asked for', async (status) => {
     const world = shared().answering(serving({ '/': ['text/plain', status === 304 ? '' : 'gone', status] }))
     expect(await world.fetch(URL, { anyStatus: true })).toMatchObject({ status: 'ok', httpStatus: status })
     expect(await world.fetch(URL)).toMatchObject({ status: 'failed', failure: 'http_status', httpStatus: status })
@@ -146,6 +148,16 @@ describe('WM-40 any status', () => {
     const world = shared().answering(serving({ '/': ['image/png', 'x', 404] }))
     expect(await world.fetch(URL, { anyStatus: true })).toMatchObject({ failure: 'unsupported_type', httpStatus: 404 })
   })
+})
+
+test('VB-8 a second hop to the same host is looked up and judged anew', async () => {
+  const world = shared().answering((_request, response) => response.writeHead(302, { location: '/2' }).end())
+  expect(await world.fetch('http://turning.test/')).toMatchObject({
+    failure: 'redirect_disallowed',
+    redirect: 'not_allowed',
+  })
+  expect(world.dns.lookups).toEqual(['turning.test', 'turning.test'])
+  expect(world.site.connections).toBe(1)
 })
 
 test('WM-40 a challenge for browsers is an answer too, where any is', async () => {

@@ -11,7 +11,7 @@ const text = fc.string({
 })
 
 describe('WM-32 windows', () => {
-  test('joined are the whole text, whatever their size, and none splits a code point (WM-31)', () => {
+  test('WM-32 joined are the whole text, whatever their size, and none splits a code point', () => {
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 25 }), fc.integer({ min: 1, max: 40 }), (whole, maxChars, bytes) => {
         const wellFormed = whole.toWellFormed()
@@ -35,7 +35,7 @@ describe('WM-32 windows', () => {
     )
   })
 
-  test('count code points, and a lone half of a pair as one', () => {
+  test('WM-31 count code points, and a lone half of a pair as one', () => {
     fc.assert(fc.property(text, (whole) => countCodePoints(whole) === [...whole].length))
   })
 
@@ -80,6 +80,15 @@ describe('a page in windows', () => {
     }
     expect(joined === long).toBe(true)
     expect(windows).toBe(Math.ceil([...long].length / 99_999))
+  })
+
+  test('WM-31 counts what people take for characters, or nearly: code points', async () => {
+    const world = opened('😀'.repeat(10))
+    expect(await world.fetch('http://site.test/t', { window: { maxChars: 3 } })).toMatchObject({
+      text: '😀😀😀',
+      nextOffset: 3,
+      totalChars: 10,
+    })
   })
 
   test('is bounded in bytes as well, and goes on where it ended', async () => {
