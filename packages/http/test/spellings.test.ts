@@ -109,7 +109,7 @@ describe('F-28 every vector that is refused is refused with a proxy', () => {
   })
 })
 
-test('F-20 an answer of addresses in any mix with one that is inside is refused whole', async () => {
+test('F-20 WM-81 an answer of addresses in any mix with one that is inside is refused whole', async () => {
   const hidden = [
     '127.0.0.1',
     '::1',
