@@ -53,7 +53,7 @@ export const webServerSettings = (config: Config): WebSettings => ({
   maxImageBytes: config.mcp_fetch_image_max_bytes,
   maxEdgePx: config.mcp_image_max_edge_px,
   maxEncodedBytes: Math.round(config.mcp_image_max_mb * 1_000_000),
-  rendererAvailable: false,
+  rendererAvailable: config.mcp_browser_enabled,
 })
 
 export const providers = (config: Config): Record<string, ProviderSettings> =>

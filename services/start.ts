@@ -117,7 +117,8 @@ async function startMcpWeb(life: Life, setup: Setup): Promise<void> {
   life.keep('fetch-worker', await open.fetchWorker(shared))
   life.keep('bus', busPart(bus))
   const { serveStdio } = await import('@tollgate/mcp-web')
-  const settings = webServerSettings(config)
+  // no browser is started in this process
+  const settings = { ...webServerSettings(config), rendererAvailable: false }
   // a client that closes its side asks for the same end as a signal
   const onClosed = () => process.kill(process.pid, 'SIGTERM')
   life.keep('mcp-web', await serveStdio({ bus, log, settings, version, onClosed }))

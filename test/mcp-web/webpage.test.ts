@@ -187,6 +187,45 @@ describe('conversion', () => {
   })
 })
 
+describe('encodings', () => {
+  const cyrillic = Buffer.from('cff0e8e2e5f2', 'hex')
+
+  test.each<[string, string, Buffer, string]>([
+    ['a byte-order mark before the header', 'text/plain; charset=iso-8859-1', Buffer.from('\ufeffnaïve'), 'naïve'],
+    ['the header before UTF-8', 'text/plain; charset=windows-1251', cyrillic, 'Привет'],
+    ['an unknown label is passed over', 'text/plain; charset=klingon', Buffer.from('naïve'), 'naïve'],
+    ['what cannot be decoded is replaced', 'text/plain', Buffer.from([0x61, 0xff, 0x62]), 'a\ufffdb'],
+  ])('WM-41 %s', async (_rule, type, body, text) => {
+    answering(serving(type, body))
+    expect(await fetchPage()).toMatchObject({ text })
+  })
+
+  test('WM-41 a meta element says it where no header does', async () => {
+    const [before, after] = html('<p>@</p>', '<meta charset="windows-1251">').split('@') as [string, string]
+    answering(serving('text/html', Buffer.concat([Buffer.from(before), cyrillic, Buffer.from(after)])))
+    expect((await fetchPage()).text.trim()).toBe('Привет')
+  })
+
+  test('WM-41 a character that the byte limit cuts is left out', async () => {
+    answering(serving('text/plain', Buffer.from(`a${'é'.repeat(100_000)}`)))
+    const page = await fetchPage({ max_length: 200_000 })
+    expect(page).toMatchObject({ byte_cap_reached: true, total_chars: 100_000 })
+    expect(page.text).not.toContain('\ufffd')
+  })
+})
+
+test('WM-44 scripts, styles and templates are no text; blocks are apart and entities decoded', async () => {
+  const hidden = '<script>var secret = 1</script><style>.secret{}</style><template><p>secret</p></template>'
+  answering(
+    serving('text/html', html(`${hidden}<h1>One</h1><p>Two   and\n three &amp; &eacute;</p><div>Four</div>${hidden}`)),
+  )
+  for (const format of ['text', 'markdown']) {
+    const { text } = await fetchPage({ format })
+    expect(text).not.toContain('secret')
+    expect(text.split(/\n+/).map((line) => line.replace(/^# /, ''))).toEqual(['One', 'Two and three & é', 'Four'])
+  }
+})
+
 describe('assets', () => {
   const many = html(
     [

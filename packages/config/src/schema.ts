@@ -126,6 +126,8 @@ export const configSchema = z.strictObject({
 
   // the web MCP server; its provider is checked when it is used (WM-12)
   mcp_web_enabled: z.boolean().default(true),
+  /** Whether there is a render-worker, and with it `fetch_webpage_rendered` (WM-07). */
+  mcp_browser_enabled: z.boolean().default(false),
   mcp_web_allowed_origins: z.array(z.url()).max(100).default([]),
   mcp_web_search_provider: z.string().min(1).optional(),
   mcp_web_search_api_key: secret.optional(),

@@ -1,7 +1,7 @@
 export { type CallAt, type CallKind, failed, type Outcome, type RunCall } from './call.ts'
 export { type PageRules, pageObject, readPage } from './page.ts'
 export { type PageArguments, pageArguments } from './page-arguments.ts'
-export { type Serving, toolServer, webServer, webTools } from './server.ts'
+export { browserServer, browserTools, type Serving, webServer, webTools } from './server.ts'
 export { defaultWebSettings, type WebSettings } from './settings.ts'
 export { serveStdio } from './stdio.ts'
 export type { McpTool } from './tool.ts'

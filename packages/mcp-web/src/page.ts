@@ -29,12 +29,7 @@ export async function readPage(
     url: wanted.url,
     timeoutMs,
     anyStatus: true,
-    format: formatOf(wanted),
-    // WM-34: plain text is always what the built-in conversion makes of the whole page
-    part: wanted.structured ? 'main' : 'whole',
-    assets: wanted.include_assets,
-    window: { offset: wanted.offset, maxChars: Math.min(wanted.max_length, MOST_CHARACTERS) },
-    maxTextBytes: MOST_TEXT_BYTES,
+    ...windowOf(wanted),
   }
   const deadline = Math.min(at.deadline, Date.now() + timeoutMs + READING_MS)
   try {
@@ -46,6 +41,16 @@ export async function readPage(
     return unanswered(thrown, 'the fetch', at)
   }
 }
+
+/** What of a page is wanted, and in which form. */
+export const windowOf = (wanted: PageArguments) => ({
+  format: formatOf(wanted),
+  // WM-34: plain text is always what the built-in conversion makes of the whole page
+  part: wanted.structured ? ('main' as const) : ('whole' as const),
+  assets: wanted.include_assets,
+  window: { offset: wanted.offset, maxChars: Math.min(wanted.max_length, MOST_CHARACTERS) },
+  maxTextBytes: MOST_TEXT_BYTES,
+})
 
 /** The object of WM-30, its members in the order its clients know. */
 export function pageObject(page: FetchedPage, { url, include_assets }: PageArguments) {

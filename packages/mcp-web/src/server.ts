@@ -13,6 +13,7 @@ import type { Log } from '@tollgate/telemetry'
 import type { RunCall } from './call.ts'
 import { fetchImage } from './fetch-image.ts'
 import { fetchWebpage } from './fetch-webpage.ts'
+import { fetchWebpageRendered } from './fetch-webpage-rendered.ts'
 import { formatSearchResults } from './format-search-results.ts'
 import type { WebSettings } from './settings.ts'
 import { errorResult, type McpTool } from './tool.ts'
@@ -24,6 +25,11 @@ export const webTools = (bus: Bus, settings: WebSettings): readonly McpTool[] =>
   fetchWebpage(bus, settings),
   fetchImage(bus, settings),
   formatSearchResults,
+]
+
+/** Those of the browser server, which is one of its own (WM-01). */
+export const browserTools = (bus: Bus, settings: WebSettings): readonly McpTool[] => [
+  fetchWebpageRendered(bus, settings),
 ]
 
 export interface Serving {
@@ -42,13 +48,12 @@ const instructions =
 export const webServer = (tools: readonly McpTool[], serving: Serving): Server =>
   toolServer('web-search-tools', instructions, tools, serving)
 
+/** The server beside it, where pages can be shown by a browser. */
+export const browserServer = (tools: readonly McpTool[], serving: Serving): Server =>
+  toolServer('browser-tools', 'Read pages that need a browser to be seen.', tools, serving)
+
 /** A server of tools alone. What fails is a result; only an unknown tool is a protocol error (WM-05). */
-export function toolServer(
-  name: string,
-  about: string,
-  tools: readonly McpTool[],
-  { version, log, runFor }: Serving,
-): Server {
+function toolServer(name: string, about: string, tools: readonly McpTool[], { version, log, runFor }: Serving): Server {
   const server = new Server({ name, version }, { capabilities: { tools: {} }, instructions: about })
   const byName = new Map(tools.map((tool) => [tool.listed.name, tool]))
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(({ listed }) => listed) }))

@@ -13,7 +13,7 @@ import { openModels, type ProviderSettings } from './models/registry.ts'
 import { chatCompletionsRoute } from './routes/chat-completions.ts'
 import { fetchRoute } from './routes/fetch.ts'
 import { keyRoutes } from './routes/keys.ts'
-import { mcpWebRoute } from './routes/mcp-web.ts'
+import { mcpRoutes } from './routes/mcp.ts'
 import { modelRoutes } from './routes/models.ts'
 import { pricingRoutes } from './routes/pricing.ts'
 import { searchRoute } from './routes/search.ts'
@@ -67,7 +67,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       chatCompletionsRoute({ bus, log, settings, capabilities, mixedTurns, identities, models, rateLimit }, cut),
       fetchRoute(direct, cut),
       searchRoute(direct, cut),
-      alsoBare(mcpWebRoute({ ...direct, version: needs.version }, cut)),
+      ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
       modelRoutes({ listModels: models.list }),
       toolRoutes({ capabilities }),
       keyRoutes({ keys: keyStore(db), identities }),

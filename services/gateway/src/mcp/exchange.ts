@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
@@ -25,7 +26,7 @@ export async function exchange(
     keepAliveMs: keepaliveMs,
   })
   await server.connect(transport)
-  const over = new Promise((closed) => reply.raw.once('close', closed)).then(() => server.close())
+  const over = new Promise<void>((closed) => onceClosed(reply.raw, closed)).then(() => server.close())
   const answer = await Promise.race([
     transport.handleRequest(asWebRequest(request), { parsedBody: request.body ?? null }),
     over,
@@ -40,6 +41,12 @@ export async function exchange(
   if (answer.body === null) return reply.send()
   const body = answer.body as ReadableStream<Uint8Array>
   return reply.send(Readable.from(streams && answer.ok ? beginning(body) : body))
+}
+
+/** Also when it has closed already: a client may leave while it is found out who it is. */
+export function onceClosed(response: ServerResponse, then: () => void): void {
+  if (response.closed) then()
+  else response.once('close', then)
 }
 
 /** A comment first, so that the head goes out now and not with the first result. */

@@ -1,5 +1,5 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import { Fault } from '@tollgate/contracts'
+import { Fault, fetchRendered } from '@tollgate/contracts'
 import { describe, expect, test } from 'vitest'
 import { defaultSettings } from '../../src/settings.ts'
 import { never, startDirect } from './serving.ts'
@@ -311,5 +311,48 @@ describe('WM-09 a call nobody waits for any more', () => {
     const drained = drain(Date.now() + 1_000)
     expect(await asked).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('shutting down') }] })
     await drained
+  })
+})
+
+describe('the browser server', () => {
+  const mcpWeb = { ...defaultSettings.mcpWeb, tools: { ...defaultSettings.mcpWeb.tools, rendererAvailable: true } }
+
+  test('WM-01 WM-07 is a server of its own, and only where pages can be rendered', async () => {
+    const { connect, send, firstKey: key } = await startDirect({ mcpWeb })
+    const tools = (await (await connect({ path: '/mcp/browser' })).listTools()).tools
+    expect(tools.map(({ name }) => name)).toEqual(['fetch_webpage_rendered'])
+    const web = (await (await connect()).listTools()).tools
+    expect(web).toHaveLength(4)
+    expect(web.find(({ name }) => name === 'fetch_webpage')?.description).toContain('fetch_webpage_rendered')
+    const without = await startDirect()
+    const asked = await without.send('POST', '/mcp/browser', { key: without.firstKey, body: rpc('ping', {}) })
+    expect(asked.status).toBe(404)
+    expect((await send('POST', '/mcp/browser', { key, body: rpc('ping', {}) })).status).toBe(200)
+  })
+
+  test('WM-07 answers the object of fetch_webpage and rendered, settled as a fetch', async () => {
+    const { connect, brokers } = await startDirect({ mcpWeb })
+    await brokers.bus.serve(fetchRendered, async ({ url, format }) => ({
+      status: 'ok' as const,
+      requestedUrl: url,
+      finalUrl: url,
+      title: 'App',
+      format,
+      extractor: 'main' as const,
+      text: 'Made by scripts',
+      totalChars: 15,
+      bytes: 9,
+      label: 'builtin:builtin_fetch',
+    }))
+    const client = await connect({ path: '/mcp/browser' })
+    const { content } = await call(client, 'fetch_webpage_rendered', { url: PAGE, format: 'markdown' })
+    const value = JSON.parse(content[0]?.text ?? '')
+    expect(value).toMatchObject({ url: PAGE, text: 'Made by scripts', format: 'markdown', rendered: true })
+    expect(Object.keys(value)).toHaveLength(16)
+    await expect.poll(() => brokers.settled).toHaveLength(1)
+    expect(brokers.settled[0]).toMatchObject({
+      endpoint: '/api/v1/mcp/browser',
+      lines: [{ tool: 'web_fetch', outcome: 'ok' }],
+    })
   })
 })

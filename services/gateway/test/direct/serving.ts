@@ -4,7 +4,7 @@ import { inject, onTestFinished } from 'vitest'
 import { alsoBare } from '../../src/app.ts'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
 import { fetchRoute } from '../../src/routes/fetch.ts'
-import { mcpWebRoute } from '../../src/routes/mcp-web.ts'
+import { mcpRoutes } from '../../src/routes/mcp.ts'
 import { searchRoute } from '../../src/routes/search.ts'
 import type { GatewaySettings } from '../../src/settings.ts'
 import { type Brokers, openBrokers, silent } from '../brokers.ts'
@@ -28,7 +28,7 @@ export async function startDirect(settings: Partial<GatewaySettings> = {}): Prom
       const needs = { bus, log: silent, settings: current, identities, rateLimit: openRateLimit(current) }
       return [
         async (app) => void app.register(fetchRoute(needs, cut)).register(searchRoute(needs, cut)),
-        alsoBare(mcpWebRoute({ ...needs, version: '0.0.0-test' }, cut)),
+        ...mcpRoutes({ ...needs, version: '0.0.0-test' }, cut).map(alsoBare),
       ]
     },
   })

@@ -1,6 +1,7 @@
+import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { ErrorCode, JSONRPC_VERSION } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '@tollgate/contracts'
-import { webServer, webTools } from '@tollgate/mcp-web'
+import { browserServer, browserTools, type Serving, webServer, webTools } from '@tollgate/mcp-web'
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { actFor } from '../auth/acting-user.ts'
@@ -11,8 +12,8 @@ import { servedHere } from '../direct/served-here.ts'
 import { refuseWebAccess } from '../direct/web-access.ts'
 import { newId } from '../ids.ts'
 import { openCallEnd } from '../mcp/call-end.ts'
-import { openCancellations } from '../mcp/cancellations.ts'
-import { exchange } from '../mcp/exchange.ts'
+import { type Cancellations, openCancellations } from '../mcp/cancellations.ts'
+import { exchange, onceClosed } from '../mcp/exchange.ts'
 import { readMessages } from '../mcp/message.ts'
 import { refuseForeignOrigin } from '../mcp/origin.ts'
 import { Invalid } from '../validation.ts'
@@ -24,41 +25,76 @@ const message = z.looseObject({
   params: z.looseObject({}).optional(),
 })
 
-const schema = {
-  tags: ['mcp'],
-  summary: 'Speak to the web MCP server',
-  description:
-    'The Model Context Protocol’s Streamable HTTP: JSON-RPC messages, answered by JSON or an event stream. Tools: `web_search`, `fetch_webpage`, `fetch_image` and `format_search_results`, priced as `otari:web_search` and `otari:web_fetch`. Also at `/mcp/web`.',
-  body: z.union([message, z.array(message)]),
-}
+const body = z.union([message, z.array(message)])
+const transport =
+  'The Model Context Protocol’s Streamable HTTP: JSON-RPC messages, answered by JSON or an event stream.'
+
 /** The schema is for the documentation: the protocol's own code says what is wrong with a message. */
 const takesAll = () => () => true
 
 /** Tool calls in one body; more are to be sent in bodies of their own. */
 const MOST_CALLS = 20
 const SESSION = 'mcp-session-id'
-const endpoint = '/api/v1/mcp/web'
+
+interface Served {
+  path: string
+  summary: string
+  description: string
+  open(serving: Serving): Server
+}
 
 /**
- * `POST /mcp/web`: the web MCP server for whoever has an API key. What it makes may be registered under any number of
- * paths; they are one server.
+ * `POST /mcp/web`, and `POST /mcp/browser` where pages can be shown by a browser: MCP servers for whoever has an API key.
+ * Each may be registered under any number of paths; it is one server.
  */
-export function mcpWebRoute(needs: DirectNeeds & { version: string }, cut: AbortSignal): FastifyPluginCallback {
-  const { bus, log, settings, rateLimit, version } = needs
+export function mcpRoutes(needs: DirectNeeds & { version: string }, cut: AbortSignal): FastifyPluginCallback[] {
+  const { bus, settings } = needs
+  const { tools: asked } = settings.mcpWeb
+  const shared = { cancellations: openCancellations(bus), endOf: requestEnds(cut) }
+  const web = webTools(bus, asked)
+  const browser = browserTools(bus, asked)
+  const servers: Served[] = [
+    {
+      path: '/mcp/web',
+      summary: 'Speak to the web MCP server',
+      description: `${transport} Tools: \`web_search\`, \`fetch_webpage\`, \`fetch_image\` and \`format_search_results\`, priced as \`otari:web_search\` and \`otari:web_fetch\`. Also at \`/mcp/web\`.`,
+      open: (serving) => webServer(web, serving),
+    },
+    {
+      path: '/mcp/browser',
+      summary: 'Speak to the browser MCP server',
+      description: `${transport} Its tool \`fetch_webpage_rendered\` is priced as \`otari:web_fetch\`. Also at \`/mcp/browser\`.`,
+      open: (serving) => browserServer(browser, serving),
+    },
+  ]
+  return servers
+    .filter(({ path }) => path !== '/mcp/browser' || asked.rendererAvailable)
+    .map((served) => mcpRoute(served, needs, shared))
+}
+
+interface Shared {
+  cancellations: Cancellations
+  endOf: ReturnType<typeof requestEnds>
+}
+
+function mcpRoute(
+  { path, open, ...described }: Served,
+  needs: DirectNeeds & { version: string },
+  { cancellations, endOf }: Shared,
+): FastifyPluginCallback {
+  const { log, settings, rateLimit, version } = needs
   const { mcpWeb, publicBaseUrl } = settings
-  const tools = webTools(bus, mcpWeb.tools)
-  const cancellations = openCancellations(bus)
-  const endOf = requestEnds(cut)
+  const endpoint = `/api/v1${path}`
 
   return (app, _options, done) => {
     app.setErrorHandler(tellAsJsonRpc)
     app.addHook('onRequest', async ({ headers }) => {
-      if (!settings.mcpWeb.enabled) throw new Fault('not_found', 'Not Found')
+      if (!mcpWeb.enabled) throw new Fault('not_found', 'Not Found')
       refuseForeignOrigin(headers.origin, { publicBaseUrl, allowed: mcpWeb.allowedOrigins })
     })
-    app.post('/mcp/web', { schema, validatorCompiler: takesAll }, serve)
+    app.post(path, { schema: { tags: ['mcp'], body, ...described }, validatorCompiler: takesAll }, serve)
     // nothing is sent unasked, and no session is kept that could be ended
-    app.route({ method: ['GET', 'DELETE'], url: '/mcp/web', schema: { hide: true }, handler: postOnly })
+    app.route({ method: ['GET', 'DELETE'], url: path, schema: { hide: true }, handler: postOnly })
     done()
   }
 
@@ -77,8 +113,8 @@ export function mcpWebRoute(needs: DirectNeeds & { version: string }, cut: Abort
     for (const call of cancelled) cancellations.cancel({ key: acting.key, session, call })
     if (opensSession) reply.header(SESSION, newId())
     const end = endOf(reply, settings.requestTimeoutMs)
-    reply.raw.once('close', end.done)
-    const server = webServer(tools, {
+    onceClosed(reply.raw, end.done)
+    const server = open({
       version,
       log,
       runFor: (call, closed) => {
