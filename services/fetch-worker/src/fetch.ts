@@ -62,20 +62,26 @@ export async function readPage(
   emit({ type: 'downloading' })
   const maxBytes = request.rules.maxBodyBytes ?? needs.maxBodyBytes
   const answer = await downloadPage(request, needs, { maxBytes, signal, ...(known ? { known } : {}) })
-  if (answer.outcome === 'failed') {
-    if (answer.failure === 'network')
-      needs.log.debug({ stage: answer.stage, err: answer.cause }, 'a page could not be reached')
-    return { page: downloadFailed(answer) }
-  }
+  if (answer.outcome === 'failed') return { page: downloadFailed(answer, needs.log) }
   const { head, body } = answer
   if (known && head.status === 304) return { unchanged: head }
   const refused = judgeAnswer(request, head, body)
   if (refused || !body) return { page: refused ?? failed('internal') }
   fetchBytes.add(body.bytes.length, {})
   emit({ type: 'extracting' })
-  const extracted = await extractInSpan(needs.pool, jobOf(request, head, body), signal)
-  if (extracted.status === 'failed') return { page: extractionFailed(extracted.failure, head) }
-  return { page: pageOf(request, head, body, extracted, maxBytes), head }
+  return { page: await extractPage(request, needs.pool, { head, body, maxBytes }, signal), head }
+}
+
+/** What came as a page's body, read in the pool. */
+export async function extractPage(
+  request: PageRequest,
+  pool: ExtractPool,
+  { head, body, maxBytes }: { head: ResponseHead; body: LimitedBody; maxBytes: number },
+  signal: AbortSignal,
+): Promise<PageResult> {
+  const extracted = await extractInSpan(pool, jobOf(request, head, body), signal)
+  if (extracted.status === 'failed') return extractionFailed(extracted.failure, head)
+  return pageOf(request, head, body, extracted, maxBytes)
 }
 
 const downloadPage = (

@@ -2,6 +2,7 @@ import type { fetchPage, Tenancy } from '@tollgate/contracts'
 import type { z } from 'zod'
 import { type FetchNeeds, type PageEvent, type PageRequest, type PageResult, readPage } from './fetch.ts'
 import { handOver } from './hand-over.ts'
+import { fetchPages } from './metrics.ts'
 import { openPageCache, type PageCacheLimits } from './page-cache.ts'
 import { openShared } from './shared.ts'
 
@@ -10,7 +11,7 @@ type PageInput = z.output<(typeof fetchPage)['input']>
 export type Pages = (input: PageInput, signal: AbortSignal, emit: (event: PageEvent) => void) => Promise<PageResult>
 
 /** Who pages through a text gets all of it, in windows; the extractor's own limit is for those who get a beginning. */
-const PAGED_TEXT_BYTES = 8 * 1024 * 1024
+export const PAGED_TEXT_BYTES = 8 * 1024 * 1024
 
 /** Reads pages: what several want at once is downloaded once, and what was read a moment ago is not downloaded again. */
 export function openPages(needs: FetchNeeds, limits: PageCacheLimits): Pages {
@@ -26,9 +27,12 @@ export function openPages(needs: FetchNeeds, limits: PageCacheLimits): Pages {
     const answer = await readPage(request, needs, signal, emit, cache.known(key))
     if ('unchanged' in answer) {
       const page = cache.renew(key, answer.unchanged)
-      return page ?? read(key, request, signal, emit)
+      if (!page) return read(key, request, signal, emit)
+      fetchPages.add(1, { from: 'revalidated' })
+      return page
     }
     const { page, head } = answer
+    if (page.status === 'ok') fetchPages.add(1, { from: 'web' })
     if (page.status === 'ok' && head && isKept(page.httpStatus)) cache.keep(key, page, head)
     return page
   }
@@ -37,9 +41,10 @@ export function openPages(needs: FetchNeeds, limits: PageCacheLimits): Pages {
     const request = requestOf(input)
     const key = keyOf(input.tenancy, request)
     const isBeginning = (input.window?.offset ?? 0) === 0
+    const held = cache.find(key, isBeginning ? 'beginning' : 'continuation')
+    if (held) fetchPages.add(1, { from: 'cache' })
     const page =
-      cache.find(key, isBeginning ? 'beginning' : 'continuation') ??
-      (await underWay.run(`${request.timeoutMs} ${key}`, signal, (shared) => read(key, request, shared, emit)))
+      held ?? (await underWay.run(`${request.timeoutMs} ${key}`, signal, (shared) => read(key, request, shared, emit)))
     return handOver(page, input)
   }
 }

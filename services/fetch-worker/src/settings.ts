@@ -22,6 +22,8 @@ export interface FetchWorkerSettings {
   /** Cap on the process that decodes images, and its time for one. */
   imageMemoryBytes?: number
   imageMs?: number
+  /** There is a render-worker: `fetch.rendered` is served, with its pages (WM-07). */
+  rendered?: boolean
 }
 
 export const defaults = {

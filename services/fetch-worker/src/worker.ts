@@ -1,5 +1,5 @@
 import type { Handler } from '@tollgate/bus'
-import { Fault, fetchImage, fetchPage } from '@tollgate/contracts'
+import { Fault, fetchImage, fetchPage, fetchRendered } from '@tollgate/contracts'
 import type { Dialer, Resolve } from '@tollgate/http'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import { observe } from '@tollgate/telemetry'
@@ -7,8 +7,9 @@ import { checkPdfData } from './extract/pdf/pdfjs.ts'
 import { openExtractPool } from './extract/pool.ts'
 import { readImage } from './images/fetch-image.ts'
 import { openImagePool } from './images/pool.ts'
-import { extractRestarts, type FetchOutcome, fetchSeconds, imageSeconds } from './metrics.ts'
+import { extractRestarts, type FetchOutcome, fetchSeconds, imageSeconds, renderedSeconds } from './metrics.ts'
 import { openPages } from './pages.ts'
+import { readRendered } from './rendered.ts'
 import { defaults, type FetchWorkerSettings } from './settings.ts'
 import { openWayOut } from './way-out.ts'
 
@@ -21,7 +22,7 @@ export interface FetchWorkerNeeds extends CommonNeeds {
   ca?: string[]
 }
 
-/** Serves `fetch.page` and `fetch.image`: as many at once as there are slots, each bounded in time, bytes and memory. */
+/** Serves `fetch.page`, `fetch.image` and, with a render-worker, `fetch.rendered`: as many at once as there are slots, each bounded in time, bytes and memory. */
 export async function startFetchWorker(needs: FetchWorkerNeeds): Promise<Running> {
   const { bus, log, settings } = needs
   await checkPdfData()
@@ -53,10 +54,15 @@ export async function startFetchWorker(needs: FetchWorkerNeeds): Promise<Running
   const handlePage: Handler<typeof fetchPage> = (input, { signal, emit }) =>
     measured(fetchSeconds, signal, () => readPage(input, signal, emit))
   const handleImage: Handler<typeof fetchImage> = (input, { signal, emit }) =>
-    measured(imageSeconds, signal, () => readImage(input, { ...web, images }, signal, emit))
+    measured(imageSeconds, signal, () => readImage(input, { ...web, images, log }, signal, emit))
+
+  const handleRendered: Handler<typeof fetchRendered> = (input, { signal, emit }) =>
+    measured(renderedSeconds, signal, () => readRendered(input, { bus, pool }, signal, emit))
 
   await bus.serve(fetchPage, (...call) => track(handlePage(...call), busy, busyPages), { slots })
   await bus.serve(fetchImage, (...call) => track(handleImage(...call), busy), { slots: imageSlots(slots) })
+
+  if (settings.rendered) await bus.serve(fetchRendered, (...call) => track(handleRendered(...call), busy), { slots })
 
   const unobserve = [
     observe('fetch_slots', 'Pages that can be worked on at once, by state.', { state: ['busy', 'free'] }, () => [
