@@ -1,5 +1,6 @@
 import { builtinFetchLabel, type FetchFailed, type FetchFailure } from '@tollgate/contracts'
 import type { DownloadFailure, NetworkStage } from '@tollgate/http'
+import type { Log } from '@tollgate/telemetry'
 
 export const failed = (failure: FetchFailure, more: Partial<FetchFailed> = {}): FetchFailed => ({
   status: 'failed',
@@ -8,8 +9,9 @@ export const failed = (failure: FetchFailure, more: Partial<FetchFailed> = {}): 
   label: builtinFetchLabel,
 })
 
-/** A download that came to nothing, as far as a caller may know (F-31, WM-26). */
-export function downloadFailed(answer: DownloadFailure): FetchFailed {
+/** A download that came to nothing, as far as a caller may know (F-31, WM-26); the log may know more. */
+export function downloadFailed(answer: DownloadFailure, log: Log): FetchFailed {
+  if (answer.failure === 'network') log.debug({ stage: answer.stage, err: answer.cause }, 'a page could not be reached')
   switch (answer.failure) {
     case 'network':
     case 'timeout':

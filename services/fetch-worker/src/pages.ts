@@ -52,22 +52,9 @@ export function openPages(needs: FetchNeeds, limits: PageCacheLimits): Pages {
 /** An error is asked for anew, whatever page came with it (BR-101). */
 const isKept = (status: number): boolean => status >= 200 && status < 300
 
-const requestOf = (input: PageInput): PageRequest => {
-  const {
-    url,
-    policy,
-    rules,
-    reads,
-    anyStatus,
-    format,
-    part,
-    assets,
-    pdfPage = 1,
-    allowPrivateHosts,
-    timeoutMs,
-  } = input
-  const wanted = { url, policy, rules, reads, anyStatus, format, part, assets, pdfPage, allowPrivateHosts, timeoutMs }
-  return { ...wanted, textBytes: input.window ? PAGED_TEXT_BYTES : undefined }
+/** All of a call but whose it is and how much of the text it wants: what is added to the contract counts here at once. */
+function requestOf({ tenancy: _whose, maxTextBytes: _most, window, pdfPage = 1, ...wanted }: PageInput): PageRequest {
+  return { ...wanted, pdfPage, textBytes: window ? PAGED_TEXT_BYTES : undefined }
 }
 
 /** Everything that decides what is downloaded and what is made of it, and whose it is: a workspace sees its own pages only. */

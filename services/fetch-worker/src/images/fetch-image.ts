@@ -1,5 +1,6 @@
 import { builtinFetchLabel, type FetchFailed, type fetchImage } from '@tollgate/contracts'
 import type { Download, LimitedBody, ResponseHead } from '@tollgate/http'
+import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
 import { declaredOf } from '../accepted.ts'
 import { mediaType } from '../extract/content-type.ts'
@@ -16,6 +17,7 @@ export interface ImageNeeds {
   download: Download
   judges: Judges
   images: ImagePool
+  log: Log
 }
 
 export type ImageInput = z.output<(typeof fetchImage)['input']>
@@ -25,7 +27,7 @@ type Refusal = Extract<ImageResult, { status: 'failed' }>
 /** Downloads an image and makes it fit for a model (WM-50 to WM-57). Rejects only when `signal` fires. */
 export async function readImage(
   input: ImageInput,
-  { download, judges, images }: ImageNeeds,
+  { download, judges, images, log }: ImageNeeds,
   signal: AbortSignal,
   emit: (event: PageEvent) => void,
 ): Promise<ImageResult> {
@@ -46,7 +48,7 @@ export async function readImage(
     signal,
     wants: (head) => judgeHead(head, maxBytes) === undefined,
   })
-  if (answer.outcome === 'failed') return downloadFailed(answer)
+  if (answer.outcome === 'failed') return downloadFailed(answer, log)
   const { head, body } = answer
   const refused = judgeHead(head, maxBytes) ?? judgeBody(head, body)
   if (refused || !body) return refused ?? failed('internal')
