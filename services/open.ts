@@ -9,6 +9,7 @@ export const serviceNames = [
   'gateway',
   'search-broker',
   'fetch-worker',
+  'render-worker',
   'sandbox-broker',
   'billing',
   'sandbox',
@@ -76,6 +77,14 @@ export const open = {
   async fetchWorker({ config, env, bus, log }: Shared): Promise<Running> {
     const { startFetchWorker } = await import('@tollgate/fetch-worker')
     return startFetchWorker({ bus, log, settings: slices.fetchSettings(config, env) })
+  },
+
+  async renderWorker({ config, bus, log }: Shared): Promise<Running> {
+    const { findBrowser, startRenderWorker } = await import('@tollgate/render-worker')
+    const executable = findBrowser(config.render_browser)
+    if (executable === undefined)
+      throw new Error('there is no Chromium to show pages in: install one, or say in render_browser where it is')
+    return startRenderWorker({ bus, log, settings: slices.renderSettings(config, executable) })
   },
 
   async sandboxBroker({ config, bus, log }: Shared, sandbox: SandboxAt): Promise<Running> {

@@ -5,6 +5,7 @@ import type { FetchWorkerSettings } from '@tollgate/fetch-worker'
 import type { GatewaySettings, ProviderSettings } from '@tollgate/gateway'
 import type { ProxyVariables } from '@tollgate/http'
 import type { WebSettings } from '@tollgate/mcp-web'
+import type { RenderWorkerSettings } from '@tollgate/render-worker'
 import { defaultSandboxSettings, type SandboxSettings } from '@tollgate/sandbox'
 import type { SandboxBrokerSettings } from '@tollgate/sandbox-broker'
 import type { SearchSettings } from '@tollgate/search-broker'
@@ -146,6 +147,13 @@ export function fetchSettings(config: Config, env: NodeJS.ProcessEnv): FetchWork
     threads: config.fetch_threads,
     pageCache: { ms: config.fetch_cache_sec * 1_000 },
     respectRobots: config.fetch_robots,
+    rendered: config.mcp_browser_enabled,
     ...(proxies ? { proxies } : {}),
   }
 }
+
+export const renderSettings = (config: Config, executable: string): RenderWorkerSettings => ({
+  executable,
+  slots: config.render_slots,
+  isSandboxed: config.render_sandbox,
+})

@@ -68,6 +68,9 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
     case 'fetch-worker':
       life.keep(name, await open.fetchWorker(shared))
       break
+    case 'render-worker':
+      life.keep(name, await open.renderWorker(shared))
+      break
     case 'sandbox-broker':
       life.keep(name, await open.sandboxBroker(shared, { url: config.sandbox_url, token: config.sandbox_token }))
       break
@@ -99,6 +102,7 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
   life.keep('sandbox-broker', await open.sandboxBroker(shared, sandbox))
   life.keep('search-broker', await open.searchBroker(shared))
   life.keep('fetch-worker', await open.fetchWorker(shared))
+  if (config.mcp_browser_enabled) life.keep('render-worker', await open.renderWorker(shared))
   life.keep('bus', busPart(bus))
 
   const gateway = await open.gateway(shared, db)

@@ -123,6 +123,10 @@ export const configSchema = z.strictObject({
   fetch_threads: z.int().min(1).max(64).default(2),
   fetch_cache_sec: z.int().min(0).max(3_600).default(60),
   fetch_robots: z.boolean().default(false),
+  render_slots: z.int().min(1).max(32).default(2),
+  render_browser: z.string().min(1).optional(),
+  /** Off where a container that forbids namespaces is the sandbox. */
+  render_sandbox: z.boolean().default(true),
 
   // the web MCP server; its provider is checked when it is used (WM-12)
   mcp_web_enabled: z.boolean().default(true),

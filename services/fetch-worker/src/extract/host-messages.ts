@@ -9,3 +9,6 @@ export type FromHost =
   | { type: 'started'; id: number }
   | { type: 'done'; id: number; result: unknown }
   | { type: 'memory'; rssBytes: number }
+
+/** This process only passes bodies on; its thread, which reads them, has limits of its own and may not be given this one. */
+export const smallMain = '--max-semi-space-size=2'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { FromHost, ToHost } from './host-messages.ts'
+import { type FromHost, smallMain, type ToHost } from './host-messages.ts'
 
 export interface HostOptions<R> {
   /** What the process runs; it speaks `host-messages.ts`. */
@@ -153,7 +153,7 @@ const runsTypescript = Boolean(Reflect.get(process.features, 'typescript'))
 /** Starts it with nothing of our environment, and under a cap where there is `prlimit`. */
 function spawnHost(script: URL, memoryBytes: number): ChildProcess {
   const host = fileURLToPath(script)
-  const node = [process.execPath, ...(runsTypescript ? [] : ['--import', typescriptLoader]), host]
+  const node = [process.execPath, smallMain, ...(runsTypescript ? [] : ['--import', typescriptLoader]), host]
   const capped = existsSync(PRLIMIT) ? [PRLIMIT, `--data=${memoryBytes}`, '--core=0', ...node] : node
   const [command = process.execPath, ...args] = capped
   return spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'ipc'], serialization: 'advanced', env: {} })

@@ -2,7 +2,7 @@ import { Piscina } from 'piscina'
 import { isPdf } from './content-type.ts'
 import { openCpuClock } from './cpu-clock.ts'
 import type { Task } from './extract.worker.ts'
-import type { FromHost, ToHost } from './host-messages.ts'
+import { type FromHost, smallMain, type ToHost } from './host-messages.ts'
 import type { Extracted } from './job.ts'
 
 // A process that holds one extracting thread, so that whatever a body does to it can be ended from outside: the thread by
@@ -18,8 +18,8 @@ const pool = new Piscina<Task, unknown>({
   minThreads: 1,
   maxThreads: 1,
   idleTimeout: Number.POSITIVE_INFINITY,
-  execArgv: process.execArgv,
-  resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB, maxYoungGenerationSizeMb: 32 },
+  execArgv: process.execArgv.filter((argument) => argument !== smallMain),
+  resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB, maxYoungGenerationSizeMb: 16 },
 })
 let running: { id: number; end: AbortController } | undefined
 /** What the thread that is there has loaded. */
