@@ -4,6 +4,9 @@ import { serving, sharedWorld, textOf } from './world.ts'
 const MiB = 1024 * 1024
 const shared = sharedWorld({ settings: { threads: 2 } })
 
+const many = (count: number, make: (at: number) => string): string =>
+  Array.from({ length: count }, (_, at) => make(at)).join('')
+
 /** Made when they are needed: most are of several MiB. */
 const pages: [name: string, make: () => string][] = [
   ['50,000 nested div', () => `${'<div>'.repeat(50_000)}deep`],
@@ -30,6 +33,32 @@ const pages: [name: string, make: () => string][] = [
   ['100,000 links', () => '<a href="/x?y=z">link</a> '.repeat(100_000)],
   ['an unclosed script', () => `<p>text</p><script>${'let a = 1;'.repeat(MiB / 2)}`],
   ['half a million list items', () => '<li>item'.repeat(500_000)],
+  [
+    '5 MB of line breaks in code',
+    () => `<pre>${'\n'.repeat(5 * MiB)}x</pre>${'<p>some words of text</p>'.repeat(100)}`,
+  ],
+  [
+    '20,000 paragraphs at the greatest depth, each with classes of its own',
+    () =>
+      '<div>'.repeat(400) + many(19_900, (at) => `<p class="c${at} nav${at}">${'words of a page '.repeat(4)}${at}</p>`),
+  ],
+  ['50,000 tables', () => '<table><tr><td>a word<td>b</table>'.repeat(50_000)],
+  [
+    '5,000 tables, half of each telling',
+    () => `<p>${'running words '.repeat(10)}</p><table><tr><td>a<td>b</table>`.repeat(5_000),
+  ],
+  ['100,000 pictures', () => '<img src="/a.png" alt="words">'.repeat(100_000)],
+  ['100,000 headings', () => '<h2>a heading</h2>'.repeat(100_000)],
+  ['20,000 scripts of JSON-LD', () => '<script type="application/ld+json">{"@type":"Article"}</script>'.repeat(20_000)],
+  [
+    'JSON-LD nested 100,000 deep',
+    () => `<script type="application/ld+json">${'['.repeat(100_000)}${']'.repeat(100_000)}</script><p>text`,
+  ],
+  [
+    'an article told in JSON-LD beside 19,000 paragraphs',
+    () =>
+      `<script type="application/ld+json">{"@type":"Article","articleBody":"${'word '.repeat(90_000)}"}</script>${'<p>some words of text</p>'.repeat(19_000)}`,
+  ],
 ]
 
 test.each(pages)(

@@ -1,14 +1,8 @@
-import { LEAF, NODE_BYTES, type StoredEnsemble } from '../src/extract/html/main/ensemble.ts'
+import { LEAF, type StoredEnsemble } from '../src/extract/html/main/ensemble.ts'
+import { MAX_EDGES, type Table } from './bins.ts'
+import { packed, type TreeNode } from './pack.ts'
 
-/** Values of one feature as the number of edges below them; a table of such columns is what trees are grown on. */
-export interface Table {
-  names: string[]
-  edges: number[][]
-  columns: Uint8Array[]
-  rows: number
-  /** By row: the page it is of. */
-  pages: Int32Array
-}
+const BINS = MAX_EDGES + 1
 
 export interface Growth {
   trees: number
@@ -22,54 +16,11 @@ export interface Growth {
   damping: number
 }
 
-export const MAX_EDGES = 63
-const BINS = MAX_EDGES + 1
-
-/** Edges between the values of a feature so that about as many rows lie between any two of them. */
-export function binned(values: Float32Array): { edges: number[]; column: Uint8Array } {
-  const sorted = values.toSorted()
-  const edges: number[] = []
-  const distinct = new Set<number>()
-  for (let at = 0; at < sorted.length && distinct.size <= MAX_EDGES + 1; at++) distinct.add(sorted[at] as number)
-  if (distinct.size <= MAX_EDGES + 1) {
-    const all = [...distinct]
-    for (let at = 1; at < all.length; at++) edges.push(((all[at - 1] as number) + (all[at] as number)) / 2)
-  } else {
-    for (let at = 1; at <= MAX_EDGES; at++) {
-      const edge = sorted[Math.floor((at * sorted.length) / (MAX_EDGES + 1))] as number
-      if (edges.length === 0 || edge > (edges.at(-1) as number)) edges.push(edge)
-    }
-  }
-  const rounded = edges.map((edge) => Number(Math.fround(edge).toPrecision(6)))
-  return { edges: rounded, column: Uint8Array.from(values, (value) => binOf(rounded, value)) }
-}
-
-function binOf(edges: readonly number[], value: number): number {
-  let low = 0
-  let high = edges.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (value <= Math.fround(edges[middle] as number)) high = middle
-    else low = middle + 1
-  }
-  return low
-}
-
 /** What else is wanted of the trees than themselves. */
 export interface Takers {
-  /** Takes what each feature was worth. */
-  gains?: Float64Array
   /** Takes what the trees say of each row, also of `others`, which they are not grown on. */
   sums?: Float64Array
   others?: Int32Array
-}
-
-interface Node {
-  feature: number
-  bin: number
-  left: Node | undefined
-  right: Node | undefined
-  value: number
 }
 
 interface Split {
@@ -79,7 +30,7 @@ interface Split {
 }
 
 interface Leaf {
-  node: Node
+  node: TreeNode
   rows: Int32Array
   sums: Float64Array
   gradient: number
@@ -98,7 +49,7 @@ export function boost(
   rows: Int32Array,
   growth: Growth,
   random: () => number,
-  { gains, others = new Int32Array(), sums = new Float64Array(table.rows) }: Takers = {},
+  { others = new Int32Array(), sums = new Float64Array(table.rows) }: Takers = {},
 ): StoredEnsemble {
   /** By row: how the loss changes with its sum, and how that change does. */
   const slopes = new Float64Array(table.rows * 2)
@@ -111,7 +62,7 @@ export function boost(
   const start = Math.log((wanted + 1e-6) / (all - wanted + 1e-6))
   sums.fill(start)
   const pages = table.pages.reduce((most, page) => Math.max(most, page), 0) + 1
-  const trees: Node[] = []
+  const trees: TreeNode[] = []
   for (let index = 0; index < growth.trees; index++) {
     for (const row of rows) {
       const likely = 1 / (1 + Math.exp(-(sums[row] as number)))
@@ -122,22 +73,15 @@ export function boost(
     const drawn = Uint8Array.from({ length: pages }, () => Number(random() < growth.pageShare))
     const seen = rows.filter((row) => drawn[table.pages[row] as number] === 1)
     const features = table.names.map((_, at) => at).filter(() => random() < growth.featureShare)
-    const tree = grow(table, features, seen, slopes, growth, gains)
+    const tree = grow(table, features, seen, slopes, growth)
     addValues(tree, table, rows, sums)
     addValues(tree, table, others, sums)
     trees.push(tree)
   }
-  return stored(table, trees, start)
+  return packed(table, trees, start)
 }
 
-function grow(
-  table: Table,
-  features: number[],
-  rows: Int32Array,
-  slopes: Float64Array,
-  growth: Growth,
-  gains: Float64Array | undefined,
-): Node {
+function grow(table: Table, features: number[], rows: Int32Array, slopes: Float64Array, growth: Growth): TreeNode {
   const leafOf = (part: Int32Array, sums: Float64Array | undefined): Leaf => {
     let gradient = 0
     let weight = 0
@@ -163,7 +107,6 @@ function grow(
     const leaf = leaves.reduce((best, each) => ((each.split?.gain ?? 0) > (best.split?.gain ?? 0) ? each : best))
     const { split } = leaf
     if (!split) break
-    if (gains) gains[split.feature] = (gains[split.feature] as number) + split.gain
     const column = table.columns[split.feature] as Uint8Array
     const { left, right } = parted(leaf.rows, column, split.bin)
     // Sums of the larger part are those of both without those of the smaller.
@@ -226,7 +169,7 @@ function parted(rows: Int32Array, column: Uint8Array, bin: number): { left: Int3
 }
 
 /** Adds to each row's sum what the tree says of it: the rows go down the tree together, so that each column is read once. */
-function addValues(tree: Node, table: Table, rows: Int32Array, sums: Float64Array): void {
+function addValues(tree: TreeNode, table: Table, rows: Int32Array, sums: Float64Array): void {
   const parts = [{ node: tree, rows }]
   for (let part = parts.pop(); part; part = parts.pop()) {
     const { node } = part
@@ -234,40 +177,6 @@ function addValues(tree: Node, table: Table, rows: Int32Array, sums: Float64Arra
       const { left, right } = parted(part.rows, table.columns[node.feature] as Uint8Array, node.bin)
       parts.push({ node: node.left, rows: left }, { node: node.right, rows: right })
     } else for (const row of part.rows) sums[row] = (sums[row] as number) + node.value
-  }
-}
-
-/** The trees as `openEnsemble` takes them, with the features they ask for and no others. */
-function stored(table: Table, trees: Node[], start: number): StoredEnsemble {
-  const nodes: Node[] = []
-  const rights = new Map<Node, number>()
-  const list = (node: Node): void => {
-    const at = nodes.push(node) - 1
-    if (!node.left || !node.right) return
-    list(node.left)
-    rights.set(node, nodes.length - at)
-    list(node.right)
-  }
-  for (const tree of trees) list(tree)
-  const used = [...new Set(nodes.filter(({ left }) => left).map(({ feature }) => feature))].sort((a, b) => a - b)
-  if (used.length >= LEAF) throw new Error(`${used.length} features are used; a node can name ${LEAF}`)
-  const largest = Math.max(...nodes.filter(({ left }) => !left).map(({ value }) => Math.abs(value)))
-  const scale = Number((largest / 32_000).toPrecision(6))
-  const bytes = Buffer.alloc(nodes.length * NODE_BYTES)
-  for (const [index, node] of nodes.entries()) {
-    const at = index * NODE_BYTES
-    bytes[at] = node.left ? used.indexOf(node.feature) : LEAF
-    if (node.left) {
-      bytes[at + 1] = node.bin
-      bytes.writeUInt16LE(rights.get(node) as number, at + 2)
-    } else bytes.writeInt16LE(Math.round(node.value / scale), at + 2)
-  }
-  return {
-    features: used.map((at) => table.names[at] as string),
-    edges: used.map((at) => table.edges[at] as number[]),
-    scale,
-    start: Number(start.toPrecision(6)),
-    nodes: bytes.toString('base64'),
   }
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { z } from 'zod'
 import type { Described } from '../src/extract/html/main/block-features.ts'
-import { blockText } from '../src/extract/html/main/blocks.ts'
+import { blocksOf, blockText } from '../src/extract/html/main/blocks.ts'
 import { describeFor, type PageType } from '../src/extract/html/main/look.ts'
 import { readStructured } from '../src/extract/html/main/structured.ts'
 import { parseHtml } from '../src/extract/html/parse.ts'
@@ -37,7 +37,7 @@ export function readPages(folder: string): ReviewedPage[] {
     if (!text) return []
     const html = gunzipSync(readFileSync(join(folder, 'html', `${id}.html.gz`))).toString()
     const tree = parseHtml(html, Number.POSITIVE_INFINITY)
-    const page = describeFor(tree, url, readStructured(tree.jsonLd))
+    const page = describeFor(tree, blocksOf(tree), url, readStructured(tree.jsonLd))
     const words = page.blocks.start.map((_, at) => wordsIn(blockText(tree, page.blocks, at)))
     const wanted = wordsIn(text)
     return [{ id, type, site: siteOf(url) ?? id, page, words, labels: label(words, wanted), wanted }]

@@ -1,5 +1,5 @@
 import { blockFeatures, type Described, type Feature } from '../src/extract/html/main/block-features.ts'
-import { binned, type Table } from './boost.ts'
+import { binned, type Table } from './bins.ts'
 
 /** What is known of all blocks of all pages, one row a block, as far as a name is in `only`. */
 export function blockTable(pages: readonly Described[], only?: ReadonlySet<string>): Table {

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
-import { blockFeatures } from '../src/extract/html/main/block-features.ts'
 import { logistic, type StoredEnsemble } from '../src/extract/html/main/ensemble.ts'
 import { type PageType, pageTypes, type StoredModel, takenBlocks } from '../src/extract/html/main/look.ts'
-import { boost, type Growth, randomFrom, type Table } from './boost.ts'
+import type { Table } from './bins.ts'
+import { boost, type Growth, randomFrom } from './boost.ts'
+import { askedFor } from './features.ts'
 import { type ReviewedPage, readPages } from './pages.ts'
 import { blockTable, pageTable } from './table.ts'
 
@@ -11,19 +12,15 @@ import { blockTable, pageTable } from './table.ts'
  * `node training/train.ts <folder of reviewed pages> [model file to write]`. See README.md beside this file.
  */
 const FOLDS = 5
-/** How many numbers of blocks, and of their pages, the trees may ask for: more of the latter and they learn pages by heart. */
-const KEPT = { ofBlocks: 140, ofPages: 12 }
 const BLOCKS: Growth = {
-  trees: 300,
+  trees: 200,
   leaves: 24,
-  rate: 0.06,
+  rate: 0.07,
   featureShare: 0.2,
   pageShare: 0.5,
   leafWeight: 20,
   damping: 5,
 }
-/** A first look at what each feature is worth. */
-const RANKING: Growth = { ...BLOCKS, trees: 60, rate: 0.12, featureShare: 0.2, pageShare: 0.4 }
 const TYPES: Growth = { trees: 50, leaves: 6, rate: 0.1, featureShare: 0.5, pageShare: 0.7, leafWeight: 2, damping: 1 }
 
 interface Weighed {
@@ -41,7 +38,7 @@ const pages = readPages(folder)
 const folds = foldsOf(pages)
 say(`${pages.length} pages, ${pages.reduce((sum, { page }) => sum + page.blocks.size, 0)} blocks`)
 
-const blocks = rowsOf(pages, blockTable(described(pages), featuresWorthKeeping(pages)))
+const blocks = rowsOf(pages, blockTable(described(pages), askedFor))
 const likely = byPage(outOfFold(blocks, BLOCKS))
 report(likely)
 const types = outOfFoldTypes(pages)
@@ -77,18 +74,6 @@ function rowsOf(of: ReviewedPage[], table: Table): Weighed {
   })
   const fold = Uint8Array.from(table.pages, (index) => folds[index] as number)
   return { table, labels, weights: Float32Array.from(weights), fold }
-}
-
-function featuresWorthKeeping(of: ReviewedPage[]): Set<string> {
-  const { table, labels, weights } = rowsOf(of, blockTable(described(of)))
-  const gains = new Float64Array(table.names.length)
-  boost(table, labels, weights, rowNumbers(table), RANKING, random, { gains })
-  const worth = (name: string): number => gains[table.names.indexOf(name)] as number
-  const ranked = table.names.toSorted((a, b) => worth(b) - worth(a))
-  say(`of ${ranked.length} features the best: ${ranked.slice(0, 12).join(', ')}`)
-  const ofBlocks = ranked.filter((name) => blockFeatures.has(name)).slice(0, KEPT.ofBlocks)
-  const ofPages = ranked.filter((name) => !blockFeatures.has(name)).slice(0, KEPT.ofPages)
-  return new Set([...ofBlocks, ...ofPages])
 }
 
 function rowNumbers(table: Table): Int32Array {

@@ -23,9 +23,12 @@ export function codeText(tree: Tree, pre: number, maxCharacters: number): string
     else if (tree.tag[at] === BR || (isBlock(tree, at) && out !== '' && !out.endsWith('\n'))) out += '\n'
   }
   const lines = out.replace(/\r\n?/g, '\n').replaceAll('\u00a0', ' ').split('\n')
-  while (lines.length > 0 && lines[0]?.trim() === '') lines.shift()
-  while (lines.length > 0 && lines.at(-1)?.trim() === '') lines.pop()
-  return lines.map((line) => line.trimEnd()).join('\n')
+  const first = lines.findIndex((line) => line.trim() !== '')
+  const last = lines.findLastIndex((line) => line.trim() !== '')
+  return lines
+    .slice(Math.max(0, first), last + 1)
+    .map((line) => line.trimEnd())
+    .join('\n')
 }
 
 const gutter = /(?:^|[\s_-])(?:gutter|linenos?|line-?numbers?(?:-rows)?|lnt|hljs-ln-numbers)(?:$|[\s_-])/i

@@ -1,6 +1,7 @@
 import { type PageFacts, pageFacts } from '@tollgate/contracts'
 import type { Tree } from '../tree.ts'
 import { blockFeatures, type Described, describe } from './block-features.ts'
+import type { Blocks } from './blocks.ts'
 import { chooseLevel } from './choose.ts'
 import { type Ensemble, logistic, openEnsemble, type StoredEnsemble } from './ensemble.ts'
 import { mend } from './mend.ts'
@@ -27,8 +28,8 @@ export const openModel = ({ blocks, types }: StoredModel): Model => ({
   types: Object.fromEntries(pageTypes.map((type) => [type, openEnsemble(types[type])])) as Record<PageType, Ensemble>,
 })
 
-export function describeFor(tree: Tree, url: string, structured: Structured): Described {
-  const page = describePage(tree, url)
+export function describeFor(tree: Tree, blocks: Blocks, url: string, structured: Structured): Described {
+  const page = describePage(tree, blocks, url)
   return describe(page, structured, pageFeatures(page, structured))
 }
 

@@ -1,6 +1,6 @@
 import { known, TAG_COUNT, TEXT } from '../tags.ts'
 import type { Tree } from '../tree.ts'
-import { type Blocks, blocksOf } from './blocks.ts'
+import type { Blocks } from './blocks.ts'
 import { hintsIn } from './hints.ts'
 import { phrasesIn } from './phrases.ts'
 
@@ -103,8 +103,7 @@ export interface Page {
   titleWords: Set<string>
 }
 
-export function describePage(tree: Tree, url: string): Page {
-  const blocks = blocksOf(tree)
+export function describePage(tree: Tree, blocks: Blocks, url: string): Page {
   const { hint, hintAround, place, hidden, kind, kinds } = describeElements(tree)
   const sums = sumUp(tree, blocks, place, hidden)
   const kindBlocks = Array<number>(kinds).fill(0)

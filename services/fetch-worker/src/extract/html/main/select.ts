@@ -1,6 +1,6 @@
 import { known, tagSet } from '../tags.ts'
 import type { Tree } from '../tree.ts'
-import type { Blocks } from './blocks.ts'
+import { type Blocks, blocksOf } from './blocks.ts'
 import { describeFor, likelyContent, likelyTypes, type Model, type PageType, pageTypes, takenBlocks } from './look.ts'
 import type { Structured } from './structured.ts'
 
@@ -24,10 +24,10 @@ const RUNNING_WORDS = 12
 const SURE = 0.5
 
 export function selectMain(tree: Tree, url: string, structured: Structured, model: Model): Selection {
-  const page = describeFor(tree, url, structured)
-  const { blocks } = page
-  if (blocks.size === 0 || blocks.size > MAX_BLOCKS || (page.words[0] as number) < FEW_WORDS)
-    return { isLeftOut: undefined, pageType: undefined }
+  const blocks = blocksOf(tree)
+  const words = blocks.words.reduce((sum, each) => sum + each, 0)
+  if (blocks.size > MAX_BLOCKS || words < FEW_WORDS) return { isLeftOut: undefined, pageType: undefined }
+  const page = describeFor(tree, blocks, url, structured)
   const types = likelyTypes(page, model)
   const taken = takenBlocks(page, likelyContent(page, model))
   const isLeftOut = new Uint8Array(tree.size).fill(1)
