@@ -75,6 +75,7 @@ const valueSets: Record<string, object> = {
   keda: { autoscaling: { fetchWorker: 'keda' }, config: { nats_prefix: 'prod' } },
   'no scaling': { autoscaling: { fetchWorker: 'none' } },
   sandbox: { sandbox: { enabled: true, runtimeClassName: 'gvisor' } },
+  render: { render: { enabled: true, runtimeClassName: 'gvisor' } },
   'no policies': { networkPolicy: { enabled: false } },
   ingress: { ingress: { enabled: true, host: 'tools.example.com', className: 'nginx', tlsSecret: 'tls' } },
   'everything else': {
@@ -246,6 +247,29 @@ test('the sandbox lets only its broker in and nothing out', () => {
   expect(spec.policyTypes).toEqual(['Ingress', 'Egress'])
   expect(spec.egress).toBeUndefined()
   expect(spec.ingress.find(({ ports }) => ports[0]?.port === 8080)?.from).toBeDefined()
+})
+
+test('a render-worker is there when it is switched on, with NATS alone of the secrets and the internet alone outside', () => {
+  expect(render().some(({ metadata }) => metadata.name.endsWith('-render-worker'))).toBe(false)
+  const objects = render({ render: { enabled: true } })
+  const { spec } = pod(objects, 'render-worker').template
+  const [container] = spec.containers
+  expect(container.args).toEqual(['render-worker'])
+  expect(container.env.filter(({ valueFrom }) => valueFrom).map(({ name }) => name)).toEqual(['OTARI_NATS_URL'])
+  expect(container.securityContext).toMatchObject({ readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
+  const policy = named(objects, 'NetworkPolicy', '-render-worker') as unknown as {
+    spec: { egress: { ports?: { port: number }[]; to?: { ipBlock?: { except?: string[] } }[] }[] }
+  }
+  const open = policy.spec.egress.filter(({ ports }) => ports === undefined)
+  expect(open).toHaveLength(1)
+  expect(open[0]?.to?.[0]?.ipBlock?.except).toEqual(
+    expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16', '127.0.0.0/8']),
+  )
+  const told = (rendered: Rendered[], name: string) =>
+    pod(rendered, name).template.spec.containers[0].env.find((entry) => entry.name === 'OTARI_MCP_BROWSER_ENABLED')
+      ?.value
+  for (const name of ['gateway', 'fetch-worker'])
+    expect([told(objects, name), told(render(), name)]).toEqual(['true', undefined])
 })
 
 test('an ingress without a host is refused in words', () => {
