@@ -62,6 +62,8 @@ const hints: [name: string, words: RegExp][] = [
 
 export const hintNames: readonly string[] = hints.map(([name]) => name)
 
+export const hintBit = (name: string): number => 1 << hintNames.indexOf(name)
+
 const MAX_NAME_CHARACTERS = 300
 const MAX_KEPT = 20_000
 

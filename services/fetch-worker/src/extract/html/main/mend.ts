@@ -1,5 +1,6 @@
 import { dataRows } from '../../markdown/table.ts'
 import { known } from '../tags.ts'
+import { hintBit } from './hints.ts'
 import { bitOf, type Page } from './page.ts'
 
 const headings = new Set(['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map(known))
@@ -13,6 +14,7 @@ export function mend(page: Page, taken: Uint8Array): void {
   takeCode(page, taken)
   takeTables(page, taken)
   takeHeadings(page, taken)
+  dropLinks(page, taken)
 }
 
 /** Code stays with the text before or after it (BR-085). */
@@ -55,3 +57,31 @@ function takeHeadings({ tree, blocks }: Page, taken: Uint8Array): void {
     if (taken.subarray(Math.max(0, at - NEAR_BLOCKS), at).includes(1)) taken[at] = 1
   }
 }
+
+/**
+ * Links to other pages, in an element that says it holds such, are no part of a text: unless they are most of what is taken,
+ * as on pages that list things.
+ */
+function dropLinks(page: Page, taken: Uint8Array): void {
+  const { tree, blocks } = page
+  const isSuch = new Uint8Array(tree.size)
+  for (let node = 1; node < tree.size; node++) {
+    const isMarked = ((page.hint[node] as number) & elsewhere) !== 0 && isOfLinks(page, node)
+    isSuch[node] = isMarked ? 1 : (isSuch[tree.parent[node] as number] as number)
+  }
+  let words = 0
+  let such = 0
+  for (let at = 0; at < blocks.size; at++) {
+    if (taken[at] === 0) continue
+    words += blocks.words[at] as number
+    if (isSuch[blocks.owner[at] as number] === 1) such += blocks.words[at] as number
+  }
+  if (such * FEW > words) return
+  for (let at = 0; at < blocks.size; at++) if (isSuch[blocks.owner[at] as number] === 1) taken[at] = 0
+}
+
+const isOfLinks = ({ linkCharacters, characters }: Page, node: number): boolean =>
+  (linkCharacters[node] as number) > 0.7 * (characters[node] as number)
+const elsewhere = hintBit('relate') | hintBit('nav') | hintBit('share')
+/** They are few when all that is taken is so many times as much. */
+const FEW = 3
