@@ -40,6 +40,7 @@ export async function welcome({ config, masterKey, firstKey, bus, url }: Welcome
   return [
     '',
     `Tollgate is at ${at}  (API documentation: ${at}/docs)`,
+    ...(config.mcp_web_enabled ? [`The web MCP server is at ${at}/mcp/web`] : []),
     '',
     ...tools.map(
       ({ name, needs }) => `  ${name.padEnd(21)} ${needs === undefined ? 'available' : `not available: ${needs}`}`,

@@ -7,6 +7,7 @@ import {
   McpError,
   type RequestId,
 } from '@modelcontextprotocol/sdk/types.js'
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
 import type { Bus } from '@tollgate/bus'
 import { Fault } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
@@ -52,9 +53,15 @@ export const webServer = (tools: readonly McpTool[], serving: Serving): Server =
 export const browserServer = (tools: readonly McpTool[], serving: Serving): Server =>
   toolServer('browser-tools', 'Read pages that need a browser to be seen.', tools, serving)
 
+/** For answers these servers never ask for. Making one costs more than everything else of a connection, so all share it. */
+const jsonSchemaValidator = new AjvJsonSchemaValidator()
+
 /** A server of tools alone. What fails is a result; only an unknown tool is a protocol error (WM-05). */
 function toolServer(name: string, about: string, tools: readonly McpTool[], { version, log, runFor }: Serving): Server {
-  const server = new Server({ name, version }, { capabilities: { tools: {} }, instructions: about })
+  const server = new Server(
+    { name, version },
+    { capabilities: { tools: {} }, instructions: about, jsonSchemaValidator },
+  )
   const byName = new Map(tools.map((tool) => [tool.listed.name, tool]))
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(({ listed }) => listed) }))
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, requestId }) => {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { type Rig, startRig } from '../rig.ts'
 
@@ -158,6 +159,8 @@ describe('BR-159 a gateway that closes with answers running', () => {
     const { hostname, port } = new URL(rig.url)
     const sockets = Array.from({ length: 20 }, () => connect(Number(port), hostname))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+    // a connection that waits to be taken is reset with the listening socket
+    await expect.poll(() => promisify(rig.server.getConnections.bind(rig.server))()).toBe(sockets.length)
     const closed = Promise.all(sockets.map((socket) => once(socket, 'close')))
     const began = performance.now()
     expect(await rig.drain(Date.now() + 20_000)).toBe(true)
