@@ -17,7 +17,8 @@ export const SITE = 'http://site.test'
 
 export interface World {
   site: FakeSite
-  dns: ReturnType<typeof dnsStub>
+  /** What names lead to may be changed. */
+  dns: ReturnType<typeof dnsStub> & { answers: Record<string, string[] | string[][]> }
   dialer: ReturnType<typeof loopbackDialer>
   client: Client
   /** Everything that was logged, as text. */
@@ -49,7 +50,8 @@ export async function openWorld({ web, search, dns: names }: WorldOptions = {}):
   const log = openLog({ service: 'mcp-web', level: 'debug', write: (line) => lines.push(line) })
   const bus = memoryBus({ log })
   const site = await openSite((...exchange) => current(...exchange))
-  const dns = dnsStub({ 'site.test': [PUBLIC], 'two.test': ['1.1.1.1'], ...names })
+  const answers = { 'site.test': [PUBLIC], 'two.test': ['1.1.1.1'], ...names }
+  const dns = dnsStub(answers)
   const dialer = loopbackDialer({ [PUBLIC]: site.port, '1.1.1.1': site.port })
   const worker = await startFetchWorker({
     bus,
@@ -79,7 +81,7 @@ export async function openWorld({ web, search, dns: names }: WorldOptions = {}):
 
   return {
     site,
-    dns,
+    dns: Object.assign(dns, { answers }),
     dialer,
     client,
     connect,
