@@ -129,4 +129,20 @@ describe('what a page is', () => {
       Array.from({ length: 8 }, (_, at) => sentence('the answer', at)),
     )
   })
+
+  test('an article that only its JSON-LD holds, where the page shows next to nothing', async () => {
+    const told = (articleBody: string) =>
+      `<script type="application/ld+json">${JSON.stringify({ '@type': 'NewsArticle', articleBody }).replaceAll('<', '\\u003c')}</script>`
+    const body = `First. ${sentence('what is told', 0)}\n\n# ${sentence('what is told', 1)}\n1. ${sentence('what is told', 2)}`
+    const shell = `<html><body><div id="root"></div><script src="/a.js"></script>${told(body)}`
+    const seen = parsed(await textFrom(shell))
+    expect(seen.all('paragraph').map(seen.string)).toEqual(body.split(/\n+/))
+    expect(await read(shell, 'text/html')).toMatchObject({ extractor: 'main', likelyJsRendered: true })
+    const marked = `<p>${sentence('a', 0)}</p><p>${sentence('b', 1)} &amp; ${sentence('c', 2)}</p>`
+    expect(await textFrom(`<p>Wait.</p>${told(marked)}`, 'text/html', { format: 'text' })).toBe(
+      `${sentence('a', 0)}\n\n${sentence('b', 1)} & ${sentence('c', 2)}`,
+    )
+    const shown = inPage(`<article>${paragraphs('what is shown', 8)}</article>${told(body)}`)
+    expect(await textFrom(shown)).not.toContain('what is told')
+  })
 })

@@ -15,6 +15,7 @@ import { readStructured, type Structured } from './main/structured.ts'
 import { parseHtml } from './parse.ts'
 import { toPlainText } from './plain-text.ts'
 import { shellOf } from './shell.ts'
+import { toldArticle } from './told.ts'
 import type { Tree } from './tree.ts'
 
 /** Text beside which a page's empty frame says little about the page. */
@@ -75,6 +76,8 @@ function written(tree: Tree, base: string, structured: Structured, job: ExtractJ
   if (job.part === 'whole') return { ...write(unseen(tree)), extractor: 'whole' }
   const { isLeftOut, pageType } = selectMain(tree, job.url, structured, model)
   const main = write(isLeftOut ?? boilerplate(tree))
+  const told = toldArticle(structured, main.text, job.format === 'markdown')
+  if (told !== undefined) return { text: told, isCut: false, extractor: 'main', pageType }
   if (main.text.trim() !== '') return { ...main, extractor: 'main', pageType }
   return { ...write(unseen(tree)), extractor: 'whole', pageType }
 }

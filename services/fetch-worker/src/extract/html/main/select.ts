@@ -10,7 +10,7 @@ const isTextless = tagSet('img hr math')
 /** Beyond these a page is a list of everything, and looking at each block would take too long. */
 const MAX_BLOCKS = 20_000
 /** Fewer words than these make no page with a main part and others. */
-const FEW_WORDS = 60
+const FEW_WORDS = 100
 
 export interface Selection {
   /** By node, 1: it is not of the page's main content. Undefined when that can't be told from the rest. */
