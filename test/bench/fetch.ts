@@ -50,16 +50,22 @@ export async function benchFetch([folder, growthPages]: string[]): Promise<void>
   }
   try {
     await Promise.all([run(alone, THREADS, { pages: WARM_UP }), run(service.read, SLOTS, { pages: WARM_UP })])
-    const rates: { service: number[]; pool: number[] } = { service: [], pool: [] }
+    const rates: { service: Rate[]; pool: Rate[] } = { service: [], pool: [] }
     for (let round = 0; round < ROUNDS; round++) {
       rates.pool.push(await run(alone, THREADS, { ms: ROUND_MS }))
       rates.service.push(await run(service.read, SLOTS, { ms: ROUND_MS }))
     }
+    const pages = (of: Rate[]) => of.map(({ pagesPerSecond }) => pagesPerSecond)
+    const cpu = (of: Rate[]) => of.map(({ cpuMs }) => cpuMs)
     console.log(
-      `extraction alone ${round(median(rates.pool), 1)} pages/s, through the service ${round(median(rates.service), 1)} pages/s, ${THREADS} threads`,
+      `extraction alone ${round(median(pages(rates.pool)), 1)} pages/s, through the service ${round(median(pages(rates.service)), 1)} pages/s, ${THREADS} threads`,
     )
-    console.log(ratioLine('pages a second, service against extraction alone', rates.service, rates.pool))
+    console.log(ratioLine('pages a second, service against extraction alone', pages(rates.service), pages(rates.pool)))
+    // What the rate is when nothing else runs on as many cores as there are threads; a busy machine does not change it.
+    console.log(ratioLine('the same by processor time a page', cpu(rates.pool), cpu(rates.service)))
     pool.close()
+    const held = round(bodies.reduce((sum, body) => sum + body.length, 0) / 1e6, 0)
+    console.log(`(the service's process also serves the pages, and holds ${held} MB of them)`)
     await growth(service.read, Number(growthPages ?? GROWTH_PAGES))
   } finally {
     pool.close()
@@ -67,20 +73,26 @@ export async function benchFetch([folder, growthPages]: string[]): Promise<void>
   }
 }
 
-/** Pages a second. */
+interface Rate {
+  pagesPerSecond: number
+  /** Processor time a page, of this process and all that it started. */
+  cpuMs: number
+}
+
 async function run(
   read: (at: number) => Promise<void>,
   atOnce: number,
   until: { ms: number } | { pages: number },
-): Promise<number> {
+): Promise<Rate> {
   const started = performance.now()
+  const cpu = cpuMs()
   let count = 0
   const goesOn = () => ('ms' in until ? performance.now() - started < until.ms : count < until.pages)
   const worker = async () => {
     while (goesOn()) await read(count++)
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
-  return (count * 1_000) / (performance.now() - started)
+  return { pagesPerSecond: (count * 1_000) / (performance.now() - started), cpuMs: (cpuMs() - cpu) / count }
 }
 
 async function openService(bodies: Uint8Array[]) {
@@ -144,6 +156,18 @@ function childrenOf(parent: number): number[] {
   } catch {
     return []
   }
+}
+
+const TICK_MS = 10
+
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  const children = childrenOf(process.pid).map((pid) => {
+    // after the name in brackets: state, parent and so on; the 12th and 13th are user and system time
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
+    return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+  })
+  return children.reduce((sum, ms) => sum + ms, (user + system) / 1_000)
 }
 
 const residentBytes = (pid: number): number => {
