@@ -17,6 +17,7 @@ interface WasmInstance {
 type WasmImports = Record<string, Record<string, unknown>>
 
 const require = createRequire(import.meta.url)
+export const pdfiumWasm = require.resolve('@embedpdf/pdfium/pdfium.wasm')
 
 /** What we call of PDFium: its own exports, since the package's wrappers cost more than most of the calls themselves. */
 export interface PdfiumCalls {
@@ -87,7 +88,7 @@ export function givePdfium(pdfium: Pdfium): void {
 }
 
 async function openPdfium(): Promise<Pdfium> {
-  compiled ??= readFile(require.resolve('@embedpdf/pdfium/pdfium.wasm')).then((bytes) => wasm.compile(bytes))
+  compiled ??= readFile(pdfiumWasm).then((bytes) => wasm.compile(bytes))
   const module = await compiled
   // By `require`: an `import` would send it through the TypeScript loader on Node 20.
   const { init } = require('@embedpdf/pdfium') as { init: Init }

@@ -15,12 +15,6 @@ export function looksUnmapped(text: string): boolean {
   )
 }
 
-/** Whether what is left is still no text: controls, private-use characters and replacement marks. */
-export const isJunk = (text: string): boolean => {
-  const shown = text.replace(/\s/g, '')
-  return count(shown, /[\p{Cc}\p{Co}\ufffd]/gu) > shown.length * 0.2
-}
-
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0
 
 /**
