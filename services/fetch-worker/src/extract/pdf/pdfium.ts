@@ -63,7 +63,7 @@ export interface Pdfium {
 }
 
 /** A document and all that is unpacked of it lie in PDFium's own heap, which grows to this and no further (F-25). */
-const MAX_HEAP_BYTES = 192 * 1024 * 1024
+const MAX_HEAP_BYTES = 128 * 1024 * 1024
 /** A heap never shrinks: with one larger than this an instance is not used for another document. */
 const KEPT_HEAP_BYTES = 48 * 1024 * 1024
 
