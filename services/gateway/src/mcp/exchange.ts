@@ -39,8 +39,8 @@ export async function exchange(
     if (name !== 'connection') reply.header(name, value)
   }
   if (answer.body === null) return reply.send()
-  const body = answer.body as ReadableStream<Uint8Array>
-  return reply.send(Readable.from(streams && answer.ok ? beginning(body) : body))
+  if (!streams || !answer.ok) return reply.send(await answer.text())
+  return reply.send(Readable.from(beginning(answer.body as ReadableStream<Uint8Array>)))
 }
 
 /** Also when it has closed already: a client may leave while it is found out who it is. */
