@@ -130,6 +130,13 @@ describe('what a page is', () => {
     )
   })
 
+  test('a heading, where the page is short', async () => {
+    const text = await isKept(inPage(`<main><article><h1>On rivers</h1>${paragraphs('rivers', 5)}</article></main>`), [
+      sentence('rivers', 4),
+    ])
+    expect(parsed(text).all('heading').map(parsed(text).string)).toEqual(['On rivers'])
+  })
+
   test('an article that only its JSON-LD holds, where the page shows next to nothing', async () => {
     const told = (articleBody: string) =>
       `<script type="application/ld+json">${JSON.stringify({ '@type': 'NewsArticle', articleBody }).replaceAll('<', '\\u003c')}</script>`

@@ -1,20 +1,24 @@
 import { dataRows } from '../../markdown/table.ts'
-import { known } from '../tags.ts'
+import { known, tagSet } from '../tags.ts'
 import { hintBit } from './hints.ts'
 import { bitOf, type Page } from './page.ts'
 
 const headings = new Set(['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map(known))
 const TABLE = known('table')
+const isWhole = tagSet('table ul ol dl')
 const inCode = bitOf('pre')
+const FEW_WORDS = 400
 /** How far above a heading there must be text for it to stand in the midst of what is taken. */
 const NEAR_BLOCKS = 3
 
 /** What belongs together is taken together, whatever was thought of its parts one by one. */
 export function mend(page: Page, taken: Uint8Array): void {
   takeCode(page, taken)
-  takeTables(page, taken)
+  takeWhole(page, taken)
   takeHeadings(page, taken)
   dropLinks(page, taken)
+  // On a long page the heading is known as its title; on a short one it may be a good part of what there is.
+  if ((page.words[0] as number) < FEW_WORDS && page.h1 >= 0) taken[page.h1] = 1
 }
 
 /** Code stays with the text before or after it (BR-085). */
@@ -29,14 +33,14 @@ function takeCode({ blocks, place }: Page, taken: Uint8Array): void {
   }
 }
 
-/** A table of data of which the greater part is taken is taken whole (BR-087). */
-function takeTables({ tree, blocks }: Page, taken: Uint8Array): void {
-  const table = new Int32Array(tree.size)
+/** A list of which nearly all is taken, and a table of data of which the greater part is, are taken whole (BR-087). */
+function takeWhole({ tree, blocks }: Page, taken: Uint8Array): void {
+  const whole = new Int32Array(tree.size)
   for (let node = 1; node < tree.size; node++)
-    table[node] = tree.tag[node] === TABLE ? node : (table[tree.parent[node] as number] as number)
+    whole[node] = isWhole[tree.tag[node] as number] ? node : (whole[tree.parent[node] as number] as number)
   for (let at = 0; at < blocks.size; ) {
     const start = at++
-    const of = table[blocks.owner[start] as number] as number
+    const of = whole[blocks.owner[start] as number] as number
     if (of === 0) continue
     while (at < blocks.size && (blocks.owner[at] as number) < (tree.end[of] as number)) at++
     let words = 0
@@ -45,7 +49,9 @@ function takeTables({ tree, blocks }: Page, taken: Uint8Array): void {
       words += blocks.words[index] as number
       if (taken[index] === 1) wordsTaken += blocks.words[index] as number
     }
-    if (wordsTaken * 2 > words && wordsTaken < words && dataRows(tree, of)) taken.fill(1, start, at)
+    if (wordsTaken === words) continue
+    const isTable = tree.tag[of] === TABLE
+    if (wordsTaken > words * (isTable ? 0.5 : 0.8) && (!isTable || dataRows(tree, of))) taken.fill(1, start, at)
   }
 }
 
