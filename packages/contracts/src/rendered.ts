@@ -25,12 +25,12 @@ export const renderPage = rpc({
     url: z.string(),
     policy: domainPolicy.prefault({}),
     rules: downloadRules.prefault({}),
-    /** UTF-16 units of HTML that are handed over. */
+    /** UTF-16 units of HTML that are handed over: as many as fit a reply in any script. */
     maxHtmlLength: z
       .int()
       .positive()
-      .max(5 * 1024 * 1024)
-      .default(2 * 1024 * 1024),
+      .max(2 * 1024 * 1024)
+      .default(1.25 * 1024 * 1024),
     timeoutMs: z.int().positive().max(60_000),
     allowPrivateHosts: z.boolean().default(false),
   }),
