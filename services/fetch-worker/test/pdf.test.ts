@@ -36,7 +36,18 @@ describe('what a PDF says', () => {
     expect(result).toMatchObject({ status: 'ok', text: '', notices: [notices.pdfUnreadable(2)] })
   })
 
-  test('BR-088 so is a scan', async () => {
+  test('BR-088 letters of an old bitmap font, which names them in its own way, are read by their codes', async () => {
+    const codes = Array.from({ length: 95 }, (_, at) => at + 32)
+    const font =
+      '<< /Type /Font /Subtype /Type3 /FontBBox [0 0 600 800] /FontMatrix [0.001 0 0 0.001 0 0] /FirstChar 32 /LastChar 126 ' +
+      `/Widths [${codes.map(() => 600).join(' ')}] /Encoding << /Differences [32 ${codes.map((code) => `/a${code}`).join(' ')}] >> ` +
+      '/CharProcs << >> /Resources << >> >>'
+    expect(await textFrom(textPdf([['Letters of a bitmap']], font), PDF, { format: 'text' })).toBe(
+      'Letters of a bitmap',
+    )
+  })
+
+  test('BR-088 a scan is reported', async () => {
     const scan = buildPdf([
       CATALOG,
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
