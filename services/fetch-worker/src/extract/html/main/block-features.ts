@@ -1,7 +1,8 @@
 import { known } from '../tags.ts'
 import { hintNames } from './hints.ts'
-import { bitOf, type Page, type Place, placeNames, wordsOf } from './page.ts'
+import { type Page, wordsOf } from './page.ts'
 import { phraseNames } from './phrases.ts'
+import { bitOf, type Place, placeNames } from './places.ts'
 import type { Structured } from './structured.ts'
 
 /** A number that says something about one block of a page. */

@@ -1,7 +1,8 @@
 import { dataRows } from '../../markdown/table.ts'
 import { known, tagSet } from '../tags.ts'
 import { hintBit } from './hints.ts'
-import { bitOf, type Page } from './page.ts'
+import type { Page } from './page.ts'
+import { bitOf } from './places.ts'
 
 const headings = new Set(['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map(known))
 const TABLE = known('table')

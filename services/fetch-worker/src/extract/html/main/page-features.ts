@@ -1,6 +1,7 @@
 import { known } from '../tags.ts'
 import { attribute, type Tree } from '../tree.ts'
-import { bitOf, type Page } from './page.ts'
+import type { Page } from './page.ts'
+import { bitOf } from './places.ts'
 import type { Structured } from './structured.ts'
 
 const META = known('meta')
