@@ -37,7 +37,7 @@ export async function render(input: Input, needs: RenderNeeds, signal: AbortSign
   let context: BrowserContext | undefined
   try {
     lease = await held(limit.signal, needs.browsers.take(), (late) => late.giveBack())
-    context = await held(limit.signal, openContext(lease, proxy), (late) => late.close())
+    context = await held(limit.signal, openContext(lease, proxy, needs.limits.requests), (late) => late.close())
     const shown = show(context, { url: judged.url.href, input, ends }, proxy, needs.limits)
     const result = await within(limit.signal, shown)
     // whatever it says, it says it of a browser that ended under it
@@ -71,7 +71,7 @@ function openProxy(input: Input, needs: RenderNeeds, signal: AbortSignal): Promi
 }
 
 /** Nothing of another page is in it, it keeps nothing, and it has no way out but the proxy. */
-async function openContext({ browser }: Lease, proxy: PageProxy): Promise<BrowserContext> {
+async function openContext({ browser }: Lease, proxy: PageProxy, maxRequests: number): Promise<BrowserContext> {
   const context = await browser.newContext({
     proxy: { server: proxy.url, bypass: '<-loopback>' },
     acceptDownloads: false,
@@ -79,9 +79,12 @@ async function openContext({ browser }: Lease, proxy: PageProxy): Promise<Browse
     permissions: [],
     locale: 'en-US',
   })
+  let asked = 0
   await context.route('**/*', (route) => {
     const request = route.request()
-    const isWanted = judgeUrl(request.url()).ok && !BLOCKED_TYPES.has(request.resourceType())
+    const isBlocked = !judgeUrl(request.url()).ok || BLOCKED_TYPES.has(request.resourceType())
+    // counted here as well: what goes through a tunnel the proxy does not see
+    const isWanted = !isBlocked && ++asked <= maxRequests
     // it may be answered after the page has gone
     return (isWanted ? route.continue() : route.abort('blockedbyclient')).catch(() => {})
   })
