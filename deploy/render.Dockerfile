@@ -2,6 +2,7 @@
 FROM node:24-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml .npmrc ./
+COPY patches patches
 COPY packages packages
 COPY services services
 RUN npx -y pnpm@10.34.9 install --prod --frozen-lockfile --ignore-scripts --filter '!@tollgate/testing'
