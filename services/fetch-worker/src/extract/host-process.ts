@@ -150,11 +150,18 @@ const PRLIMIT = '/usr/bin/prlimit'
 const typescriptLoader = new URL('../../../../scripts/ts.mjs', import.meta.url).href
 const runsTypescript = Boolean(Reflect.get(process.features, 'typescript'))
 
+/** One malloc arena instead of one a thread: what a page leaves behind is used again by the next (a tenth less, measured). */
+const environment = { MALLOC_ARENA_MAX: '1' }
+
 /** Starts it with nothing of our environment, and under a cap where there is `prlimit`. */
 function spawnHost(script: URL, memoryBytes: number): ChildProcess {
   const host = fileURLToPath(script)
   const node = [process.execPath, smallMain, ...(runsTypescript ? [] : ['--import', typescriptLoader]), host]
   const capped = existsSync(PRLIMIT) ? [PRLIMIT, `--data=${memoryBytes}`, '--core=0', ...node] : node
   const [command = process.execPath, ...args] = capped
-  return spawn(command, args, { stdio: ['ignore', 'ignore', 'ignore', 'ipc'], serialization: 'advanced', env: {} })
+  return spawn(command, args, {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    serialization: 'advanced',
+    env: environment,
+  })
 }
