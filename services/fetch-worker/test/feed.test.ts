@@ -34,3 +34,14 @@ test('BR-103 a feed without an end, or without a bottom, is read as far as it is
   const deep = await read(`<rss>${'<a>'.repeat(200_000)}`, 'text/xml')
   expect(deep).toMatchObject({ status: 'ok', kind: 'feed' })
 })
+
+test('BR-103 however much stands before the first element, it is found at once', async () => {
+  const before = '<?xml version="1.0"?><!DOCTYPE rss><!-- made by hand --><?xml-stylesheet href="x"?>'
+  const comments = '<!-- -->'.repeat(100)
+  const feed = '<rss><channel><title>T</title></channel></rss>'
+  expect(await read(`${before}\n${comments}\n${feed}`, 'text/xml')).toMatchObject({ kind: 'feed', title: 'T' })
+  // ways to read the comments as fewer and longer ones grow with the power of their number
+  for (const other of [`${comments}<other/>`, `${comments}<!-- no end`, '<!---->'.repeat(500), `<?a?>${comments}rss`]) {
+    expect(await read(`${before}${other}`, 'text/xml')).toMatchObject({ kind: 'text' })
+  }
+})

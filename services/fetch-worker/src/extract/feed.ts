@@ -14,11 +14,19 @@ interface Entry {
 const MAX_ENTRIES = 200
 const MAX_SUMMARY_CHARACTERS = 2_000
 
+/** What may stand before an element: one comment, instruction or doctype at a time, each with a single way to end. */
+const PROLOGUE = /\s*(?:<!--[\s\S]*?-->|<\?[^>]*\?>|<!DOCTYPE[^>]*>)/y
+const FIRST_OF_FEED = /\s*<(?:rss|feed|rdf:RDF)[\s>]/y
+
 /** Whether an XML document is an RSS or Atom feed, by its first element. */
-export const isFeed = (source: string): boolean =>
-  /^\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--[\s\S]{0,2000}?-->\s*|<\?[^>]*\?>\s*|<!DOCTYPE[^>]*>\s*)*<(?:rss|feed|rdf:RDF)[\s>]/.test(
-    source.slice(0, 4_096),
-  )
+export function isFeed(source: string): boolean {
+  const head = source.slice(0, 4_096)
+  PROLOGUE.lastIndex = 0
+  let at = 0
+  while (PROLOGUE.test(head)) at = PROLOGUE.lastIndex
+  FIRST_OF_FEED.lastIndex = at
+  return FIRST_OF_FEED.test(head)
+}
 
 /** A feed as a list of its entries: title, link, date and the first of what they say. */
 export function readFeed(source: string, url: string): Extracted {
