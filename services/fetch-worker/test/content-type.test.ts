@@ -61,6 +61,16 @@ describe('F-17 what is read', () => {
   })
 })
 
+test('WM-38 WM-41 a NUL that slipped into a text is left out, and makes one binary that nobody named', async () => {
+  const said = 'a paragraph of a page that is long enough to be one'
+  for (const type of ['text/html', 'text/plain', 'application/json']) {
+    expect(await textFrom(`<!doctype html><p>${said}\0`, type)).toContain(said)
+    expect(await textFrom(`<!doctype html><p>${said}\0`, type)).not.toContain('\0')
+  }
+  expect(await read(`<!doctype html><p>${said}\0`)).toEqual({ status: 'failed', failure: 'unsupported' })
+  expect(await read(`${said}${'\0'.repeat(said.length)}`, 'text/html')).toMatchObject({ failure: 'unsupported' })
+})
+
 describe('BR-100 text that is not HTML comes back as it is', () => {
   test('markup and entities inside JSON are its own', async () => {
     const json = '{"note":"tag <script> inside","txt":"R&amp;D"}'

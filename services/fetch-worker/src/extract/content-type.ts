@@ -53,13 +53,16 @@ export const isPdf = (contentType: string | undefined, bytes: Uint8Array): boole
 
 const SNIFFED_CHARACTERS = 4_096
 
-/** Whether decoded text is none: a NUL in it, or over a tenth of its beginning are control characters. */
-export function looksBinary(text: string): boolean {
+/**
+ * Whether decoded text is none: over a tenth of its beginning are control characters, or, where nobody said that it is
+ * text, a NUL stands there (WM-38). A page is not refused for one that slipped in.
+ */
+export function looksBinary(text: string, isDeclared: boolean): boolean {
   const length = Math.min(text.length, SNIFFED_CHARACTERS)
   let controls = 0
   for (let at = 0; at < length; at++) {
     const code = text.charCodeAt(at)
-    if (code === 0) return true
+    if (code === 0 && !isDeclared) return true
     if (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d && code !== 0x0c && code !== 0x1b) controls++
   }
   return controls > length / 10

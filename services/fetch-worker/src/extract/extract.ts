@@ -19,7 +19,8 @@ export async function extract(job: ExtractJob): Promise<Extracted> {
   }
   if (sniffed === 'binary') return { status: 'failed', failure: 'unsupported' }
   const source = decode(job.bytes, job.contentType, job.isCut)
-  if (looksBinary(source)) return { status: 'failed', failure: 'unsupported' }
+  const isDeclared = reading !== 'sniff' && reading !== 'sniff-document'
+  if (looksBinary(source, isDeclared)) return { status: 'failed', failure: 'unsupported' }
   return finish(job, readText(job, reading, source))
 }
 
