@@ -1,5 +1,5 @@
 import type { DomainPolicy } from '@tollgate/contracts'
-import { parseAddress } from './addresses.ts'
+import { parseAddress, sameAddress } from './addresses.ts'
 
 /**
  * A host as it is compared everywhere: lower case, IDNA-encoded, number forms of IPv4 spelled out, no trailing dot, no
@@ -22,9 +22,9 @@ export function hostOf(url: URL): string | undefined {
   return host
 }
 
-/** `example.com` stands for itself and every name under it, label by label; an address only for itself (W-34). */
+/** `example.com` stands for itself and every name under it, label by label; an address only for itself (W-34), which a mapped spelling of it is too. */
 export function domainCovers(entry: string, host: string): boolean {
-  if (entry === host) return true
+  if (entry === host || sameAddress(entry, host)) return true
   return parseAddress(entry) === undefined && parseAddress(host) === undefined && host.endsWith(`.${entry}`)
 }
 
