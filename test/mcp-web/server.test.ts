@@ -1,4 +1,4 @@
-import { ErrorCode, type Tool } from '@modelcontextprotocol/sdk/types.js'
+import { EmptyResultSchema, ErrorCode, type Tool } from '@modelcontextprotocol/sdk/types.js'
 import { fakeBrave } from '@tollgate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { failure, plainText, searchResult, webpage } from './strict.ts'
@@ -97,6 +97,16 @@ test('WM-05 a blocked URL is a result, an unknown tool a protocol error', async 
   expect(failure.parse(blocked).content[0].text).toContain('address not allowed')
   const unknown = world().client.callTool({ name: 'fetch_webpage_rendered', arguments: { url: SITE } })
   await expect(unknown).rejects.toMatchObject({ code: ErrorCode.InvalidParams })
+})
+
+test.each([
+  ['no parameters', undefined],
+  ['no name', {}],
+  ['a name that is none', { name: 5 }],
+  ['arguments that are no object', { name: 'fetch_webpage', arguments: [SITE] }],
+])('WM-05 a call with %s is malformed, which is not the server’s fault', async (_what, params) => {
+  const call = world().client.request({ method: 'tools/call', params }, EmptyResultSchema)
+  await expect(call).rejects.toMatchObject({ code: ErrorCode.InvalidParams })
 })
 
 test('WM-06 a JSON result is one text that is one JSON document', async () => {

@@ -11,6 +11,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import type { Bus } from '@tollgate/bus'
 import { Fault } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
+import { z } from 'zod'
 import type { RunCall } from './call.ts'
 import { fetchImage } from './fetch-image.ts'
 import { fetchWebpage } from './fetch-webpage.ts'
@@ -53,6 +54,9 @@ export const webServer = (tools: readonly McpTool[], serving: Serving): Server =
 export const browserServer = (tools: readonly McpTool[], serving: Serving): Server =>
   toolServer('browser-tools', 'Read pages that need a browser to be seen.', tools, serving)
 
+/** Any call at all: what is wrong with one is then told as wrong parameters, where the protocol's own schema makes it our fault. */
+const anyCall = z.object({ method: z.literal('tools/call'), params: z.unknown() })
+
 /** For answers these servers never ask for. Making one costs more than everything else of a connection, so all share it. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
@@ -64,7 +68,8 @@ function toolServer(name: string, about: string, tools: readonly McpTool[], { ve
   )
   const byName = new Map(tools.map((tool) => [tool.listed.name, tool]))
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(({ listed }) => listed) }))
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, requestId }) => {
+  server.setRequestHandler(anyCall, async (request, { signal, requestId }) => {
+    const { params } = CallToolRequestSchema.parse(request)
     const tool = byName.get(params.name)
     if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, 'unknown tool')
     return tool
