@@ -120,6 +120,14 @@ const blocks: Case[] = [
     },
   ],
   [
+    'definitions that hold nothing, blocks, or what is no text',
+    '<dl><dt>T<dd><dd> <b></b><dd><p>one<p>two<dd><ul><li>item</ul>rest<dd><pre>code</pre><dd><h3>Head</h3></dl><p>after',
+    (seen, text) => {
+      expect(text).toBe('T\n\n: one\n\ntwo\n\n- item\n\nrest\n\n```\ncode\n```\n\n### Head\n\nafter')
+      expect(seen.all('listItem')).toHaveLength(1)
+    },
+  ],
+  [
     'a figure with its caption',
     '<figure><img src="https://e.com/i.png" alt="a"><figcaption>Cap</figcaption></figure>',
     (seen) => {

@@ -45,11 +45,15 @@ export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
   const ends: { at: number; act: () => void }[] = []
   let heading = 0
   let breaks = 0
+  /** A definition begins with the next words, if they are words of its own: nothing else can stand behind a colon. */
+  let isDefinition = false
 
   const flush = (): void => {
     breaks = 0
     const text = line.take({ inTable: false, isSingle: heading > 0 })
-    if (text !== '') blocks.write(heading > 0 ? `${'#'.repeat(heading)} ${text}` : text)
+    if (text === '') return
+    blocks.write(heading > 0 ? `${'#'.repeat(heading)} ${text}` : isDefinition ? `: ${text}` : text)
+    isDefinition = false
   }
   const later = (node: number, act: () => void): void => {
     ends.push({ at: tree.end[node] ?? 0, act })
@@ -108,6 +112,7 @@ export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
       return undefined
     }
     flush()
+    isDefinition = tag === DD || (isDefinition && isDivision[tag] === 1)
     const level = headings.indexOf(tag) + 1
     if (tag === PRE) {
       if (!isLeftOutWhole(node)) blocks.write(renderCode(tree, node, options.maxCharacters))
@@ -125,7 +130,11 @@ export function toMarkdown(tree: Tree, options: MarkdownOptions): Markdown {
         flush()
         blocks.leave()
       })
-    } else if (tag === DD) line.add({ type: 'verbatim', markdown: ': ' })
+    } else if (tag === DD) {
+      later(node, () => {
+        isDefinition = false
+      })
+    }
     if (level > 0) {
       const outer = heading
       heading = level
