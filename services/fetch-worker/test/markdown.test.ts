@@ -128,6 +128,11 @@ const blocks: Case[] = [
     },
   ],
   [
+    'boxes of items, and of filters without words',
+    '<ul><li><input type=checkbox checked>done<li> <input type=checkbox> <b>to do</b><li><input type=checkbox> <li>a <input type=checkbox></ul>',
+    (_seen, text) => expect(text).toBe('- [x] done\n- [ ] **to do**\n- a'),
+  ],
+  [
     'a figure with its caption',
     '<figure><img src="https://e.com/i.png" alt="a"><figcaption>Cap</figcaption></figure>',
     (seen) => {

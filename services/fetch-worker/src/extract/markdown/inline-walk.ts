@@ -42,7 +42,7 @@ export function startInline(
   if (mark) return startMark(line, mark)
   if (tag === BR) line.add({ type: 'break' })
   else if (tag === IMG) addImage(tree, node, line, context)
-  else if (tag === INPUT) addCheckbox(tree, node, line)
+  else if (tag === INPUT) addCheckbox(tree, node, line, context)
   else if (tag === MATH) return addMath(tree, node, line, context)
   else if (tag === Q) {
     line.add({ type: 'text', text: '“' })
@@ -92,9 +92,14 @@ function isPixel(tree: Tree, node: number): boolean {
   return role === 'presentation' || role === 'none' || attribute(tree, node, 'aria-hidden') === 'true'
 }
 
-function addCheckbox(tree: Tree, node: number, line: Line): void {
-  if (attribute(tree, node, 'type') !== 'checkbox' || tree.tag[tree.parent[node] ?? 0] !== LI) return
+/** A box that an item of a list begins with, and that says something of the item's words. */
+function addCheckbox(tree: Tree, node: number, line: Line, context: InlineContext): void {
+  const item = tree.parent[node] ?? 0
+  if (attribute(tree, node, 'type') !== 'checkbox' || tree.tag[item] !== LI) return
+  for (let at = item + 1; at < node; at++) if (tree.tag[at] !== TEXT || hasWords(tree, at)) return
+  if (isWhollyLeftOut(tree, item, context)) return
   line.add({ type: 'verbatim', markdown: attribute(tree, node, 'checked') === undefined ? '[ ]' : '[x]' })
+  line.add({ type: 'text', text: ' ' })
 }
 const LI = known('li')
 
@@ -108,9 +113,13 @@ function addMath(tree: Tree, node: number, line: Line, context: InlineContext): 
 
 function isWhollyLeftOut(tree: Tree, node: number, context: InlineContext): boolean {
   const end = tree.end[node] ?? 0
-  for (let at = node + 1; at < end; at++) if (tree.tag[at] === TEXT && !context.isLeftOut(at)) return false
+  for (let at = node + 1; at < end; at++) {
+    if (tree.tag[at] === TEXT && !context.isLeftOut(at) && hasWords(tree, at)) return false
+  }
   return true
 }
+
+const hasWords = (tree: Tree, node: number): boolean => /\S/.test(tree.text[node] ?? '')
 
 const invisible = /[^\P{Cc}\t\n\r]|[\u00ad\u200b\u2060\ufeff]/gu
 
