@@ -57,6 +57,7 @@ interface Held {
   pages: number
   busy: number
   ended: BrowserEnd | undefined
+  retire(): void
   end(why: BrowserEnd): void
 }
 
@@ -64,7 +65,8 @@ export function openBrowsers(options: BrowserOptions): BrowserKeeper {
   let current: Promise<Held> | undefined
   const held = new Set<Held>()
 
-  const start = async (): Promise<Held> => {
+  /** `retire` is called when it takes no more pages: from then on another is started for those that come. */
+  const start = async (retire: () => void): Promise<Held> => {
     const mark = `--tollgate-browser=${randomUUID()}`
     const browser = await chromium.launch({
       executablePath: options.executable,
@@ -79,7 +81,7 @@ export function openBrowsers(options: BrowserOptions): BrowserKeeper {
       // nothing of our environment, but what the program needs to be found and to have a place of its own
       env: { PATH: '/usr/bin:/bin', HOME: '/tmp', TMPDIR: '/tmp' },
     })
-    const own: Held = { browser, pid: findProcess(mark), pages: 0, busy: 0, ended: undefined, end }
+    const own: Held = { browser, pid: findProcess(mark), pages: 0, busy: 0, ended: undefined, retire, end }
     const watch = setInterval(() => {
       if (own.pid !== undefined && treeBytes(own.pid) > options.memoryBytes) end('memory')
     }, WATCH_EVERY_MS)
@@ -88,7 +90,7 @@ export function openBrowsers(options: BrowserOptions): BrowserKeeper {
       own.ended = why
       clearInterval(watch)
       held.delete(own)
-      if (current === starting) current = undefined
+      retire()
       options.onEnd(why)
       if (why !== 'closed' && why !== 'worn') options.log.warn({ why }, 'a browser was ended')
       void stop(own)
@@ -97,15 +99,14 @@ export function openBrowsers(options: BrowserOptions): BrowserKeeper {
     held.add(own)
     return own
   }
-  let starting: Promise<Held> | undefined
   const ready = (): Promise<Held> => {
     if (current) return current
-    const next = start()
-    starting = next
-    current = next
-    next.catch(() => {
+    const retire = () => {
       if (current === next) current = undefined
-    })
+    }
+    const next = start(retire)
+    current = next
+    next.catch(retire)
     return next
   }
 
@@ -114,7 +115,7 @@ export function openBrowsers(options: BrowserOptions): BrowserKeeper {
       const own = await ready()
       own.pages++
       own.busy++
-      if (own.pages >= options.pagesPerBrowser) current = undefined // it ends once its pages have
+      if (own.pages >= options.pagesPerBrowser) own.retire() // it ends once its pages have
       let given = false
       return {
         browser: own.browser,
