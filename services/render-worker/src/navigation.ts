@@ -7,6 +7,8 @@ export interface Navigation {
   /** Status of the last answer. */
   status(): number | undefined
   hasCrashed(): boolean
+  /** Resolves when the page crashes: what is asked of it from then on is never answered. */
+  crash: Promise<void>
   /** Waits until nothing was asked for for a while, and no longer than `until` (epoch milliseconds). */
   quiet(quietMs: number, until: number): Promise<void>
 }
@@ -38,9 +40,12 @@ export function watchNavigation(page: Page): Navigation {
     changed()
   }
   page.on('requestfinished', ended).on('requestfailed', ended)
-  page.on('crash', () => {
-    crashed = true
-    wake()
+  const crash = new Promise<void>((resolve) => {
+    page.on('crash', () => {
+      crashed = true
+      wake()
+      resolve()
+    })
   })
   page.on('close', () => wake())
 
@@ -53,6 +58,7 @@ export function watchNavigation(page: Page): Navigation {
     },
     status: () => status,
     hasCrashed: () => crashed,
+    crash,
     quiet(quietMs, until) {
       return new Promise((resolve) => {
         let timer: NodeJS.Timeout | undefined

@@ -1,3 +1,4 @@
+import { trace } from '@opentelemetry/api'
 import type { renderPage } from '@tollgate/contracts'
 import { type Dialer, type GuardOptions, judgeUrl, openDeadline, openGuard, type Resolve } from '@tollgate/http'
 import type { BrowserContext } from 'playwright-core'
@@ -116,7 +117,12 @@ async function show(
   const finalUrl = page.url()
   // where a script took it in the meantime
   if (!judgeUrl(finalUrl).ok) return failed('redirect_disallowed', { redirect: 'not_allowed' })
-  const taken = await documentHtml(context, page, input.maxHtmlLength)
+  const taking = documentHtml(context, page, input.maxHtmlLength).catch((thrown: unknown) => {
+    // a page may be made so that it cannot be written down, or leave while it is; which it was, the trace tells
+    trace.getActiveSpan()?.recordException(thrown instanceof Error ? thrown : String(thrown))
+  })
+  const taken = await Promise.race([taking, navigation.crash])
+  if (!taken) return failed('extraction_failed', { reason: 'crash' })
   return { status: 'ok', finalUrl, httpStatus: navigation.status() ?? 200, ...taken, bytes: proxy.bytes() }
 }
 

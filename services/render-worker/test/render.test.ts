@@ -240,6 +240,21 @@ describe.skipIf(executable === undefined)('WM-07 a page in a real browser', () =
     await small.close()
   })
 
+  test('a page made so that it cannot be written down fails alone', async () => {
+    const deep = (into: string) =>
+      `<p>Text<script>let at = document.body; for (let n = 0; n < 5000; n++) at = ${into}</script>`
+    serve({
+      '/deep': deep("at.appendChild(document.createElement('div'))"),
+      '/shadows': deep("at.appendChild(document.createElement('div')).attachShadow({ mode: 'open' })"),
+      '/page': '<p>Text of a page.',
+    })
+    for (const path of ['/deep', '/shadows']) {
+      const failed = { failure: 'extraction_failed', reason: 'crash' }
+      expect(await world.render(`http://site.test${path}`), path).toMatchObject(failed)
+    }
+    expect(htmlOf(await world.render('http://site.test/page'))).toContain('Text of a page.')
+  })
+
   test('a browser that takes too much memory is replaced, and its page fails', async () => {
     const small = await openWorld({ memoryBytes: 1 })
     serve({ '/': '<p>Text', '/stall': () => {} })
