@@ -51,7 +51,8 @@ function run(play: Partial<typeof defaults> & { parts?: object[] }) {
       await expect.poll(() => said(msg), { timeout: 10_000 }).toBeDefined()
       return said(msg) as Line
     },
-    exited: once(child, 'exit').then(([code, signal]) => ({ code, signal })),
+    // `close`, not `exit`: its last lines have been read by then
+    exited: once(child, 'close').then(([code, signal]) => ({ code, signal })),
     probe: async (path: string) => {
       const response = await fetch(`${said('health')?.url}${path}`)
       return { status: response.status, text: await response.text() }
