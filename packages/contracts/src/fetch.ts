@@ -108,7 +108,7 @@ export const fetchFailed = z.object({
   /** What an `extraction_failed` came of, in a word. */
   reason: z.enum(['damaged', 'password', 'bot_protection', 'time', 'memory', 'crash']).optional(),
   /** What a `network` failure or a timeout happened at (WM-26). */
-  stage: z.enum(['resolve', 'connect', 'tls', 'headers', 'body']).optional(),
+  stage: z.enum(['resolve', 'connect', 'tls', 'headers', 'body', 'encoding']).optional(),
   /** What an `unsupported_type` or `too_large` was declared to be (WM-37, WM-53). */
   declared: z.object({ contentType: z.string().optional(), bytes: z.int().nonnegative().optional() }).optional(),
   /** Whether a `redirect_disallowed` was one redirect too many, or one to where none may lead. */

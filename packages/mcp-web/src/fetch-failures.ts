@@ -51,6 +51,7 @@ const during: Record<Stage, string> = {
   tls: 'during the TLS handshake',
   headers: 'waiting for the response',
   body: 'while reading the response',
+  encoding: 'while unpacking the response',
 }
 
 const broken: Record<Stage, string> = {
@@ -59,6 +60,7 @@ const broken: Record<Stage, string> = {
   tls: 'TLS failure: no secure connection could be made',
   headers: 'the connection ended before there was a response',
   body: 'the connection broke off within the response',
+  encoding: 'the response is not in the content encoding it is said to be in, or in one that is not read',
 }
 
 /** The type and size a server declared (WM-37). What is not of the form of a media type is not repeated. */

@@ -30,5 +30,5 @@ const stages = {
   tls: 'tls',
   headers: 'headers',
   body: 'body',
-  encoding: 'body',
+  encoding: 'encoding',
 } as const satisfies Record<NetworkStage, FetchFailed['stage']>

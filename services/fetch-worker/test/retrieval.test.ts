@@ -416,6 +416,13 @@ describe('F-31 what went wrong is a value', () => {
     const world = shared().answering((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' }).end('plain')
     })
-    expect(textOf(await world.fetch('http://site.test/'))).toBe('network')
+    const failure = { failure: 'network', stage: 'encoding' }
+    expect(await world.fetch('http://site.test/')).toMatchObject(failure)
+    for (const coding of ['compress', 'gzip, gzip, gzip']) {
+      world.answering((_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/plain', 'content-encoding': coding }).end('plain')
+      })
+      expect(await world.fetch('http://site.test/'), coding).toMatchObject(failure)
+    }
   })
 })
