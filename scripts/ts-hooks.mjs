@@ -33,7 +33,7 @@ async function withoutTypes(sourcefile, source) {
   clearTimeout(idle)
   compiling += 1
   try {
-    compiler ??= await import('esbuild')
+    compiler ??= await loadCompiler()
     const { code } = await compiler.transform(source, {
       loader: 'ts',
       format: 'esm',
@@ -47,7 +47,15 @@ async function withoutTypes(sourcefile, source) {
   } finally {
     compiling -= 1
     // a compiler that is stopped over a module never answers for it
-    if (compiling === 0) idle = setTimeout(compiler.stop, IDLE_MS).unref()
+    if (compiling === 0 && compiler) idle = setTimeout(compiler.stop, IDLE_MS).unref()
+  }
+}
+
+async function loadCompiler() {
+  try {
+    return await import('esbuild')
+  } catch (cause) {
+    throw new Error('the packages are not installed: run `node scripts/setup.mjs` in the checkout once', { cause })
   }
 }
 
