@@ -28,6 +28,19 @@ test('BR-100 so is Atom, by its alternate links', async () => {
   expect(seen.text).toContain('Said.')
 })
 
+test('BR-100 dates and summaries are text, whatever marks are in them', async () => {
+  const date = '# [now](https://ex.test/)'
+  const rss = `<rss><channel><item><title>T</title><pubDate>\n${date}\n</pubDate><description>1. ${'word '.repeat(3)}</description></item>
+    <item><title>U</title><pubDate>${'9'.repeat(10_000)}</pubDate><description>- dash</description></item></channel></rss>`
+  const text = await textFrom(rss, 'text/xml')
+  const seen = parsed(text)
+  expect(seen.all('heading').map(seen.string)).toEqual(['T', 'U'])
+  expect(seen.links().map(([said]) => said)).not.toContain('now')
+  expect(seen.all('list')).toEqual([])
+  expect(seen.text).toContain('# [now]')
+  expect(text.length).toBeLessThan(500)
+})
+
 test('BR-103 a feed without an end, or without a bottom, is read as far as it is one', async () => {
   const long = `<rss><channel><title>T</title>${'<item><title>entry</title></item>'.repeat(50_000)}`
   expect(parsed(await textFrom(long, 'text/xml')).all('heading').length).toBeLessThan(300)

@@ -1,7 +1,7 @@
 import { Parser } from 'htmlparser2'
 import { plainText } from './html/fragment.ts'
 import type { Extracted } from './job.ts'
-import { escapeDestination, escapeText } from './markdown/escape.ts'
+import { escapeDestination, escapeLineStart, escapeText } from './markdown/escape.ts'
 import { linkUrl } from './markdown/urls.ts'
 
 interface Entry {
@@ -13,6 +13,7 @@ interface Entry {
 
 const MAX_ENTRIES = 200
 const MAX_SUMMARY_CHARACTERS = 2_000
+const MAX_DATE_CHARACTERS = 100
 
 /** What may stand before an element: one comment, instruction or doctype at a time, each with a single way to end. */
 const PROLOGUE = /\s*(?:<!--[\s\S]*?-->|<\?[^>]*\?>|<!DOCTYPE[^>]*>)/y
@@ -35,15 +36,16 @@ export function readFeed(source: string, url: string): Extracted {
     const link = linkUrl(entry.link, url)
     const name = escapeText(shortText(entry.title) || link || 'untitled', false)
     const head = link === undefined ? `## ${name}` : `## [${name}](${escapeDestination(link, false)})`
-    return [head, entry.date, escapeText(shortText(entry.summary), false)].filter((part) => part !== '').join('\n\n')
+    const said = [shortText(entry.date, MAX_DATE_CHARACTERS), shortText(entry.summary)].filter((part) => part !== '')
+    return [head, ...said.map((part) => escapeLineStart(escapeText(part, false)))].join('\n\n')
   })
   const heading = title === '' ? [] : [`# ${escapeText(title, false)}`]
   return { status: 'ok', kind: 'feed', text: [...heading, ...items].join('\n\n'), title, notices: [] }
 }
 
-function shortText(said: string): string {
+function shortText(said: string, most = MAX_SUMMARY_CHARACTERS): string {
   const text = plainText(said)
-  return text.length > MAX_SUMMARY_CHARACTERS ? `${text.slice(0, MAX_SUMMARY_CHARACTERS)}…` : text
+  return text.length > most ? `${text.slice(0, most)}…` : text
 }
 
 /** Members of an entry by the names that RSS, RDF and Atom have for them; of two, the one that says more wins. */
