@@ -16,7 +16,7 @@ export const notices = {
   pdfUnreadable: (all: number): string =>
     `[No text could be extracted from this PDF of ${pages(all)}: its fonts do not say which characters they show, so it would need OCR.]`,
   pdfImages: (all: number): string =>
-    `[No text could be extracted from this PDF of ${pages(all)}: it holds images only and would need OCR.]`,
+    `[No text could be extracted from this PDF of ${pages(all)}: what its images may say would need OCR.]`,
   pdfSkipped: (numbers: number[]): string =>
     `[No text could be extracted from ${numbers.length === 1 ? 'page' : 'pages'} ${numbers.join(', ')}: unreadable fonts or images only.]`,
 }
