@@ -13,6 +13,8 @@ export interface LogOptions {
   write?: (line: string) => void
 }
 
+const STDOUT = 1
+
 /**
  * Opens the log on stdout. Nothing secret is ever passed to it, and what might carry one by accident (an error's cause
  * from an HTTP client, say) is reduced to name, message and stack by the `err` serialiser.
@@ -26,7 +28,8 @@ export function openLog({ service, level, write }: LogOptions): Log {
     serializers: { err: describeError },
     mixin: traceIds,
   }
-  return write ? pino(options, { write }) : pino(options)
+  // a line is written before the next is made: at an exit none is lost, and none comes after later ones
+  return pino(options, write ? { write } : pino.destination({ dest: STDOUT, sync: true }))
 }
 
 function traceIds(): object {
