@@ -24,7 +24,7 @@ export interface Sent {
 }
 
 /** Each job is for a model of its own name, so that its rows can be told from all others. */
-const modelOf = (tag: string): string => `m-${tag}`
+export const modelOf = (tag: string): string => `m-${tag}`
 
 /** Sends a job of all three tools, and says how it ended; longer than `patienceMs` is a hang. */
 export async function sendJob(

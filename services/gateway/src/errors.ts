@@ -17,7 +17,7 @@ export function answerErrors(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((thrown, request, reply) => {
     const told = tell(thrown)
     if (told.status >= 500) {
-      log.error(
+      log[levelOf(told.status)](
         { request: request.id, route: request.routeOptions.url, status: told.status, err: thrown },
         'request failed',
       )
@@ -26,6 +26,9 @@ export function answerErrors(app: FastifyInstance, log: Log): void {
   })
   app.setNotFoundHandler((request, reply) => answer(request, reply, { status: 404, detail: 'Not Found' }))
 }
+
+/** What a site or a model provider does is not ours to be woken for. */
+export const levelOf = (status: number): 'warn' | 'error' => (status === 502 || status === 504 ? 'warn' : 'error')
 
 function answer(request: FastifyRequest, reply: FastifyReply, told: Told): FastifyReply {
   if (told.status === 401) reply.header('www-authenticate', 'Bearer')

@@ -8,6 +8,7 @@ import type { Identity } from '../auth/identity.ts'
 import type { RateLimit } from '../auth/rate-limit.ts'
 import { tenancyOf } from '../auth/tenancy.ts'
 import type { AnswerWriter } from '../dialects/answer-writer.ts'
+import { levelOf } from '../errors.ts'
 import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop/admission.ts'
 import { answering, endingOf } from '../loop/answering.ts'
 import { canForward } from '../models/provider.ts'
@@ -137,6 +138,6 @@ async function refuse(
   thrown: unknown,
 ): Promise<void> {
   const { status, headers, body } = dialect.error(thrown)
-  if (status >= 500) log.error({ request: reply.request.id, status, err: thrown }, 'request failed')
+  if (status >= 500) log[levelOf(status)]({ request: reply.request.id, status, err: thrown }, 'request failed')
   void reply.code(status).headers(headers).type('application/json; charset=utf-8').send(JSON.stringify(body))
 }

@@ -85,6 +85,18 @@ describe('R-60 R-61 what a failure looks like', () => {
     expect([status, headers.get('retry-after')]).toEqual([429, '2'])
   })
 
+  test.each([
+    ['upstream', 'warn'],
+    ['timeout', 'warn'],
+    ['internal', 'error'],
+    ['unavailable', 'error'],
+  ])('%s is logged as %s: what others do wakes nobody', async (failure, level) => {
+    const { headers } = await post(`/api/v1/fail/${failure}`, {})
+    const id = headers.get('x-request-id')
+    const levels = () => rig.lines().flatMap((line) => (line.request === id ? [[line.msg, line.level]] : []))
+    await expect.poll(levels).toContainEqual(['request failed', level])
+  })
+
   test('every answer carries the id its log lines have', async () => {
     const { headers } = await post('/api/v1/fail/internal', {}, { 'x-request-id': 'the-client-chose' })
     const id = headers.get('x-request-id')
