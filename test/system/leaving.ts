@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { setPrice } from './client.ts'
 import { post as postTo } from './connection.ts'
 import { allRows, modelOf } from './ledger.ts'
 import { seeded, seedOf } from './random.ts'
@@ -145,6 +146,7 @@ export function leavingClients(use: () => System): void {
 
   test('BR-159 BR-160 sixty clients that leave at any moment leave nothing behind, and each is settled once', async () => {
     const { deployment } = use()
+    await setPrice(deployment, 'openai:*', 1.25, 10)
     const random = seeded(seedOf('leaving'))
     const before = new Set((await allRows(deployment)).map(({ id }) => id))
     const tags = Array.from({ length: 60 }, (_, n) => `leaver-${n}`)
@@ -155,7 +157,9 @@ export function leavingClients(use: () => System): void {
           use(),
           body(tag, ['search', 'fetch', 'code'], { stream: n % 2 === 0, model: modelOf(tag) }),
         )
-        await sleep(random() * 600)
+        // some for sure while the model or a tool is at work, however slow the machine is
+        if (n % 6 === 0) await expect.poll(() => rounds(tag), { timeout: 30_000, interval: 10 }).toBeGreaterThan(0)
+        await sleep(random() * (n % 6 === 0 ? 50 : 600))
         if (n % 3 === 0) socket.resetAndDestroy()
         else socket.destroy()
       }),
