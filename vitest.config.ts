@@ -15,8 +15,7 @@ export default defineConfig({
     include: ['{test,packages/*/test,services/*/test}/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/bench/**'],
     pool: 'forks',
-    // for two cores: many tests wait, for a process to start or for one that is gone to be missed
-    maxWorkers: 3,
+    maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 180_000,

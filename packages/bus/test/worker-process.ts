@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import { natsBus } from '../src/index.ts'
 import { echoBy, listLog } from './contracts.ts'
@@ -23,8 +23,11 @@ const bus = await natsBus({ servers, prefix, timing, name: 'worker', log: listLo
 await bus.serve(
   echoBy(delivery, idempotent),
   async ({ text }, { attempt, emit }) => {
-    process.stdout.write(`started ${text} ${attempt}\n`)
     emit({ type: 'begun' })
+    // whoever reads this may kill us at once: by then the caller has heard which attempt it is
+    await turn()
+    await turn()
+    process.stdout.write(`started ${text} ${attempt}\n`)
     await sleep(takesMs)
     return { text: `${text} by a process` }
   },
