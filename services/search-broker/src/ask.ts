@@ -1,6 +1,12 @@
 import type { FailureTag } from '@tollgate/contracts'
 import { httpFailure, type TrustedClient } from '@tollgate/http'
-import type { ProviderAccess, ProviderAnswer, ProviderSearch, SearchProvider } from './providers/provider.ts'
+import type {
+  ProviderAccess,
+  ProviderAnswer,
+  ProviderRequest,
+  ProviderSearch,
+  SearchProvider,
+} from './providers/provider.ts'
 
 export type Asked = { status: 'ok'; answer: ProviderAnswer } | ProviderFailure
 
@@ -28,15 +34,7 @@ export async function askProvider(
   search: ProviderSearch,
   { deadline, signal }: AskOptions,
 ): Promise<Asked> {
-  const { method, url, headers, body } = provider.request(search, access)
-  const reply = await client.send({
-    method,
-    url: url.href,
-    headers,
-    ...(body !== undefined && { json: body }),
-    deadline,
-    signal,
-  })
+  const reply = await sendRequest(client, provider.request(search, access), { deadline, signal })
   if (reply.status === 'failed') return reply
   const { httpStatus } = reply
   const content = readJson(reply.bytes)
@@ -45,6 +43,12 @@ export async function askProvider(
   const read = provider.answer.safeParse(content)
   return read.success ? { status: 'ok', answer: read.data } : { status: 'failed', tag: 'invalid_response', httpStatus }
 }
+
+export const sendRequest = (
+  client: TrustedClient,
+  { method, url, headers, body }: ProviderRequest,
+  limits: AskOptions,
+) => client.send({ method, url: url.href, headers, ...(body !== undefined && { json: body }), ...limits })
 
 /** Undefined when it is no JSON, which no provider's schema takes. */
 function readJson(bytes: Uint8Array): unknown {

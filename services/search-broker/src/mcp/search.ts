@@ -1,6 +1,7 @@
 import { type FailureTag, otariLabel, type searchMcp } from '@tollgate/contracts'
 import { httpFailure, openDeadline, type TrustedClient } from '@tollgate/http'
 import type { z } from 'zod'
+import { type AskOptions, sendRequest } from '../ask.ts'
 import { baseProblem } from '../instances.ts'
 import type { ProviderAccess } from '../providers/provider.ts'
 import type { McpSearchSettings, SearchBounds } from '../settings.ts'
@@ -77,17 +78,10 @@ async function ask(
   provider: McpProvider,
   access: ProviderAccess & { apiKey: string },
   search: McpSearch,
-  { deadline, signal }: { deadline: number; signal: AbortSignal },
+  limits: AskOptions,
 ): Promise<McpSearched> {
-  const { method, url, headers, body } = provider.request(search, access)
-  const reply = await client.send({
-    method,
-    url: url.href,
-    headers,
-    ...(body !== undefined && { json: body }),
-    deadline,
-    signal,
-  })
+  const request = provider.request(search, access)
+  const reply = await sendRequest(client, request, limits)
   const { id } = provider
   if (reply.status === 'failed') {
     return failed(provider, reply.tag, `${id} ${unreadable[reply.tag] ?? 'could not be reached'}`, reply.httpStatus)
@@ -95,7 +89,7 @@ async function ask(
   const { httpStatus, bytes } = reply
   const tag = httpFailure(httpStatus)
   if (tag !== undefined) {
-    const words = wordsOf(bytes, { origin: url.origin, key: access.apiKey })
+    const words = wordsOf(bytes, { origin: request.url.origin, key: access.apiKey })
     return failed(provider, tag, `${id} answered with status ${httpStatus}${words}`, httpStatus)
   }
   const answer = provider.read(parsed(bytes), search)
