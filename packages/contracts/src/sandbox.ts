@@ -19,17 +19,48 @@ export const sandboxDescribe = rpc({
   output: z.object({ available: z.boolean(), provider: z.string(), reason: z.string().optional() }),
 })
 
+/** What a request asks for beyond a sandbox of its own: one to be kept (best effort), or the one that it names (C-03). */
+export const containerWish = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('auto') }),
+  z.object({ kind: z.literal('id'), id: z.string().min(1).max(256) }),
+])
+
+/** A sandbox kept for a later request; named to the client only if it will really exist (C-19). */
+export const heldContainer = z.object({
+  /** `otari_cntr_` and 32 hex digits (C-32). */
+  id: z.string(),
+  /** Min of idle and hard end as they stand now (C-11). */
+  expiresAt: z.iso.datetime(),
+})
+export type HeldContainer = z.infer<typeof heldContainer>
+
 /**
  * Leases a session for one request. Fails `upstream` when the backend cannot be reached (X-28) and `unavailable`, with
- * `retryAfterSeconds`, when it is at capacity (X-29). The session lives in the backend: any replica may serve it.
+ * `retryAfterSeconds`, when it is at capacity (X-29); with a container's id also `invalid_request` when there is none
+ * such for this caller (C-13) and `conflict` while another request of theirs has it (C-16). The session lives in the
+ * backend: any replica may serve it.
  */
 export const sandboxOpen = rpc({
   subject: 'tg.v1.sandbox.open',
   delivery: 'direct',
   idempotent: false,
-  input: z.object({ tenancy, image: z.string().optional() }),
-  output: z.object({ session: z.string().min(1), isolation: z.string().optional() }),
+  input: z.object({
+    tenancy,
+    /** The image a workspace pins (W-22); the deployment's own when absent. */
+    image: z.string().optional(),
+    container: containerWish.optional(),
+    /** How long the request may need it; a claim on a container holds no longer (C-17, CP-24). */
+    leaseSeconds: z.int().min(1).max(3_600).default(3_600),
+  }),
+  output: z.object({
+    session: z.string().min(1),
+    isolation: z.string().optional(),
+    container: heldContainer.optional(),
+  }),
 })
+
+/** Which limit of the sandbox ended a call. */
+export const sandboxLimit = z.enum(['time', 'memory', 'processes', 'disk', 'cancelled'])
 
 export const sandboxExec = rpc({
   subject: 'tg.v1.sandbox.exec',
@@ -38,17 +69,26 @@ export const sandboxExec = rpc({
   input: z.object({
     tenancy,
     session: z.string().min(1),
+    /** Python source, or a command line for `kind: 'shell'`. */
     code: z.string(),
+    kind: z.enum(['python', 'shell']).default('python'),
+    /** Send output as events while it is written, where the backend can; the whole of it still comes at the end. */
+    stream: z.boolean().default(false),
     /** What the backend is granted (X-31); the client's own clock runs 10 s longer. */
     timeoutSeconds: z.int().min(1).max(600).default(60),
   }),
-  event: z.object({ type: z.enum(['running']) }),
+  event: z.discriminatedUnion('type', [
+    z.object({ type: z.literal('running') }),
+    z.object({ type: z.literal('output'), stream: z.enum(['stdout', 'stderr']), text: z.string() }),
+  ]),
   output: z.discriminatedUnion('status', [
     z.object({
       status: z.literal('ok'),
       stdout: z.string(),
       stderr: z.string(),
       returnCode: z.int(),
+      /** Absent: it ended by itself, or the backend does not say. */
+      limit: sandboxLimit.optional(),
       /** Produced files; `file` is absent when one is named but was not stored (FI-22). */
       files: z.array(z.object({ name: z.string(), file: fileReference.optional() })),
     }),
@@ -66,11 +106,20 @@ export const sandboxSeed = rpc({
   output: z.object({ names: z.array(z.string()) }),
 })
 
-/** Releases the session; a session already gone is success (CP-15). */
+/**
+ * Ends a request's use of the session. Without `container` it is released; a session already gone is success (CP-15).
+ * With it the claim ends and the sandbox stays for the next request (C-18, CP-25), unless `discard` says that nobody was
+ * told of it (C-29).
+ */
 export const sandboxClose = rpc({
   subject: 'tg.v1.sandbox.close',
   delivery: 'direct',
   idempotent: true,
-  input: z.object({ tenancy, session: z.string().min(1) }),
-  output: z.object({}),
+  input: z.object({
+    tenancy,
+    session: z.string().min(1),
+    container: z.string().optional(),
+    discard: z.boolean().default(false),
+  }),
+  output: z.object({ container: heldContainer.optional() }),
 })

@@ -1,4 +1,6 @@
 import type { Readable } from 'node:stream'
+import type { sandboxLimit } from '@tollgate/contracts'
+import type { z } from 'zod'
 
 /** When and why a call to a sandbox ends; every operation takes it. */
 export interface CallLimits {
@@ -34,6 +36,8 @@ export interface Execution {
   returnCode: number
   /** Files the call says it made, by their paths in the workspace. */
   files: string[]
+  /** Which limit ended it, where the backend tells. */
+  limit?: z.output<typeof sandboxLimit>
 }
 
 export interface WorkspaceFile {
@@ -51,7 +55,11 @@ export interface CreateOptions {
 }
 
 export interface ExecCall {
+  kind: 'python' | 'shell'
+  /** Python source, or a command line. */
   code: string
+  /** Hears output as it is written, whole characters at a time, where the backend can tell it so early. */
+  onOutput?: (piece: { stream: 'stdout' | 'stderr'; text: string }) => void
   /** What the sandbox may use; the provider waits longer than that. */
   timeoutSeconds: number
 }

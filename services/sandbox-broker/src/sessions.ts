@@ -52,10 +52,10 @@ function unopened(refusal: Refusal): Fault {
 /** Runs one piece of code. A program that fails is an answer like any other (CP-13); only its sandbox can fail. */
 export const execInSession =
   ({ provider, settings, files, log }: SessionNeeds): Handler<typeof sandboxExec> =>
-  async ({ tenancy, session, code, timeoutSeconds }, { signal, deadline, emit }) => {
+  async ({ tenancy, session, kind, code, timeoutSeconds }, { signal, deadline, emit }) => {
     emit({ type: 'running' })
     const limits = { signal, deadline }
-    const call = { code, timeoutSeconds: Math.min(timeoutSeconds, settings.execTimeoutSeconds) }
+    const call = { kind, code, timeoutSeconds: Math.min(timeoutSeconds, settings.execTimeoutSeconds) }
     const before = files && (await takeSnapshot(provider, session, limits))
     const result = await traced('exec', provider.name, () => provider.exec(session, call, limits))
     const about = { request: tenancy.request, session }

@@ -66,7 +66,11 @@ describe('running code', () => {
   test('CP-13 a program that fails is an answer', async () => {
     const { provider } = await open()
     const session = await lease(provider)
-    const failing = await provider.exec(session, { code: 'raise ValueError("no")', timeoutSeconds: 5 }, limits())
+    const failing = await provider.exec(
+      session,
+      { kind: 'python', code: 'raise ValueError("no")', timeoutSeconds: 5 },
+      limits(),
+    )
     expect(failing).toMatchObject({ status: 'ok', returnCode: 1 })
     expect(failing.status === 'ok' && failing.stderr).toContain('ValueError: no')
   })
@@ -135,7 +139,11 @@ describe('running code', () => {
     })
     const session = await lease(provider)
     const gone = new AbortController()
-    const call = provider.exec(session, { code: 'print(1)', timeoutSeconds: 60 }, { ...limits(), signal: gone.signal })
+    const call = provider.exec(
+      session,
+      { kind: 'python', code: 'print(1)', timeoutSeconds: 60 },
+      { ...limits(), signal: gone.signal },
+    )
     setTimeout(() => gone.abort(new Error('left')), 50)
     await expect(call).rejects.toThrow('left')
   })

@@ -25,7 +25,8 @@ export async function answering(reply: SandboxReply | (() => Promise<SandboxRepl
   if (session.status !== 'ok') throw new Error(session.reason)
   return {
     backend,
-    exec: (timeoutSeconds = 60) => provider.exec(session.session, { code: 'print(1)', timeoutSeconds }, limits()),
+    exec: (timeoutSeconds = 60) =>
+      provider.exec(session.session, { kind: 'python', code: 'print(1)', timeoutSeconds }, limits()),
   }
 }
 

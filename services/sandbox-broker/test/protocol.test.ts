@@ -5,7 +5,9 @@ describe('operations and paths', () => {
   test('CP-01 a backend with only the three mandatory operations runs code', async () => {
     const { provider, backend } = await open({ files: false })
     const session = await lease(provider)
-    expect(await provider.exec(session, { code: 'x = 40\nprint(x + 2)', timeoutSeconds: 5 }, limits())).toEqual({
+    expect(
+      await provider.exec(session, { kind: 'python', code: 'x = 40\nprint(x + 2)', timeoutSeconds: 5 }, limits()),
+    ).toEqual({
       ...ran,
       stdout: '42\n',
     })
@@ -26,7 +28,7 @@ describe('operations and paths', () => {
       const { provider, backend } = await open({ sessionId: () => id })
       const session = await lease(provider)
       expect(session).toBe(id)
-      await provider.exec(session, { code: 'print(1)', timeoutSeconds: 5 }, limits())
+      await provider.exec(session, { kind: 'python', code: 'print(1)', timeoutSeconds: 5 }, limits())
       await provider.list(session, '.', limits())
       expect(await provider.destroy(session, limits())).toEqual({ status: 'ok' })
       expect(backend.requests.slice(1).map(({ session }) => session)).toEqual([id, id, id])
@@ -42,7 +44,7 @@ describe('operations and paths', () => {
   test('CP-22 the credential goes with all six operations, and none goes without a setting', async () => {
     const { provider, backend } = await open({ token: 's3cret' })
     const session = await lease(provider)
-    await provider.exec(session, { code: 'print(1)', timeoutSeconds: 5 }, limits())
+    await provider.exec(session, { kind: 'python', code: 'print(1)', timeoutSeconds: 5 }, limits())
     await provider.put(session, fileOf('a.csv', '1'), limits())
     await provider.list(session, '.', limits())
     const got = await provider.get(session, 'a.csv', limits())

@@ -1,4 +1,4 @@
-import { Fault, type TokenCounts } from '@tollgate/contracts'
+import { Fault, type HeldContainer, type TokenCounts } from '@tollgate/contracts'
 import type { AnswerEvent, BlockStart, FinishReason, ModelEvent, ToolActivity } from './events.ts'
 import type { Dialect, JsonObject } from './turn.ts'
 
@@ -6,6 +6,8 @@ import type { Dialect, JsonObject } from './turn.ts'
 export interface Answer {
   id: string | undefined
   created: number | undefined
+  /** The sandbox that outlives the request, if there is one. */
+  container: HeldContainer | undefined
   /** Top-level members of the upstream's own dialect. */
   extra: JsonObject
   /** What the model said and what the gateway ran, in the order in which it came. */
@@ -39,6 +41,7 @@ export function answerCollector() {
   const items: AnswerItem[] = []
   const extras: Answer['extras'] = []
   let start: (ModelEvent & { type: 'start' }) | undefined
+  let container: HeldContainer | undefined
   let usage: Answer['usage']
   let finish: Answer['finish'] | undefined
 
@@ -80,13 +83,25 @@ export function answerCollector() {
         case 'tool':
           if (event.phase === 'finished') items.push({ type: 'tool', activity: event })
           break
+        case 'container':
+          container = event.container
+          break
         default:
           event satisfies never
       }
     },
     answer(): Answer {
       if (!finish) throw new Fault('upstream', "the model provider's answer broke off")
-      return { id: start?.id, created: start?.created, extra: start?.extra ?? {}, items, extras, usage, finish }
+      return {
+        id: start?.id,
+        created: start?.created,
+        container,
+        extra: start?.extra ?? {},
+        items,
+        extras,
+        usage,
+        finish,
+      }
     },
   }
 }

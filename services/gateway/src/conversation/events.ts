@@ -1,4 +1,4 @@
-import type { TokenCounts } from '@tollgate/contracts'
+import type { HeldContainer, TokenCounts } from '@tollgate/contracts'
 import type { Dialect, JsonObject } from './turn.ts'
 
 /**
@@ -71,5 +71,8 @@ export interface ShownFailure {
   httpStatus?: number
 }
 
+/** The sandbox that outlives the request; before the first event of a model, so that headers can still name it (C-04, C-06). */
+export type ContainerEvent = { type: 'container'; container: HeldContainer }
+
 /** What a dialect renders: the model's events of all rounds as one answer, with the gateway's own activity between. */
-export type AnswerEvent = ModelEvent | ToolActivity
+export type AnswerEvent = ModelEvent | ToolActivity | ContainerEvent

@@ -1,7 +1,7 @@
 import { Fault } from '@tollgate/contracts'
 import { openTrustedClient, type TrustedAnswer, type TrustedRequest } from '@tollgate/http'
 import type { z } from 'zod'
-import type { CallLimits, Provider, Refusal } from '../provider.ts'
+import type { CallLimits, ExecCall, Provider, Refusal } from '../provider.ts'
 import { multipartUpload } from './multipart.ts'
 import { execResponse, fileList, fileWritten, sessionHandle } from './shapes.ts'
 
@@ -56,8 +56,8 @@ export function openProtocol(settings: ProtocolSettings): Provider {
       }
     },
 
-    async exec(session, { code, timeoutSeconds }, limits) {
-      const json = { tool: 'code_execution', input: { code }, timeout_seconds: timeoutSeconds }
+    async exec(session, { kind, code, timeoutSeconds }, limits) {
+      const json = { ...toolCall(kind, code), timeout_seconds: timeoutSeconds }
       const rest = { json, maxBytes: MAX_RESULT_BYTES }
       const answer = await send('POST', `${at(session)}/exec`, limits, timeoutSeconds * 1_000 + PATIENCE_MS, rest)
       const result = read(answer, execResponse)
@@ -112,6 +112,12 @@ export function openProtocol(settings: ProtocolSettings): Provider {
     close: () => http.close(),
   }
 }
+
+/** CP-08 */
+const toolCall = (kind: ExecCall['kind'], code: string) =>
+  kind === 'python'
+    ? { tool: 'code_execution', input: { code } }
+    : { tool: 'bash_code_execution', input: { command: code } }
 
 function baseUrl({ url }: ProtocolSettings): string {
   if (!url) throw new Fault('unavailable', 'no sandbox is configured')

@@ -138,6 +138,8 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
           return `${choice}{},"finish_reason":${JSON.stringify(chatFinish(event))}}]}\n\n${usage}`
         case 'close':
         case 'signature':
+        // named in a header (C-06)
+        case 'container':
           return ''
         default:
           return event satisfies never
