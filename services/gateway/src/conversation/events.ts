@@ -63,12 +63,30 @@ export interface ToolOutcome {
         failure?: ShownFailure
       }
     /** Null: an address that is unsafe or no address at all, which is never echoed. */
-    | { kind: 'web_fetch'; url: string | null; failure?: ShownFailure }
-    | { kind: 'code_execution'; code: string; stdout: string; stderr: string; returnCode: number | undefined }
+    | { kind: 'web_fetch'; url: string | null; document?: ShownDocument; failure?: ShownFailure }
+    | {
+        kind: 'code_execution'
+        code: string
+        stdout: string
+        stderr: string
+        /** Undefined: the sandbox never answered (R-28). */
+        returnCode: number | undefined
+        /** Files the run made; those without an id were not stored. */
+        files?: { name: string; id?: string; mediaType?: string }[]
+      }
+}
+/** A fetched page, for dialects that show what was read (R-26). */
+export interface ShownDocument {
+  text: string
+  title?: string
+  /** ISO 8601. */
+  retrievedAt: string
 }
 export interface ShownFailure {
   tag: string
   httpStatus?: number
+  /** Refused by the declaration's own `max_uses`, and not by the allowance that tools share (R-24). */
+  overMaxUses?: true
 }
 
 /** The sandbox that outlives the request; before the first event of a model, so that headers can still name it (C-04, C-06). */
