@@ -4,23 +4,15 @@ import {
   Fault,
   otariLabel,
   otariPriceKeys,
-  sandboxClose,
-  sandboxExec,
-  sandboxOpen,
-  type Tenancy,
   TOOL_RESULT_BYTES,
   toolError,
 } from '@tollgate/contracts'
 import type { ToolOutcome } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
 import { readHint } from './declared-members.ts'
+import { openSandboxSession } from './sandbox-session.ts'
 import { type CallContext, noOptions, type OpenTool, type Tool, type ToolResult, type ToolUse } from './tool.ts'
 
-const EXEC_SECONDS = 60
-/** The broker waits 10 s longer than it grants, and the answer has to travel. */
-const EXEC_MS = (EXEC_SECONDS + 15) * 1_000
-const OPEN_MS = 60_000
-const CLOSE_MS = 5_000
 /** Each stream keeps its share, so that a long output never hides the traceback after it. */
 const STREAM_BYTES = TOOL_RESULT_BYTES / 2 - 1_024
 const CUT = '\n[output truncated]\n'
@@ -52,48 +44,17 @@ function shownFailure(input: JsonObject): ToolOutcome['shown'] {
   return { kind: 'code_execution', code: codeOf(input), stdout: '', stderr: '', returnCode: undefined }
 }
 
-/** One session serves every run of the request (C-01). It is leased here, while a refusal can still be an HTTP status. */
+/** The session is leased here, while a refusal can still be an HTTP status. */
 async function openSandbox({ bus }: ToolUse, first: CallContext): Promise<OpenTool> {
-  const release = ({ id, tenancy }: { id: string; tenancy: Tenancy }) =>
-    bus.call(sandboxClose, { tenancy, session: id }, { deadline: Date.now() + CLOSE_MS })
-  let session: { id: string; tenancy: Tenancy } | undefined = await lease(first)
-
-  /**
-   * Waited for until the request ends, but never broken off: a session made for nobody would keep its place until it had
-   * idled away, so one that comes too late is given back.
-   */
-  async function lease({ tenancy, signal }: CallContext): Promise<{ id: string; tenancy: Tenancy }> {
-    signal.throwIfAborted()
-    return new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-      bus.call(sandboxOpen, { tenancy }, { deadline: Date.now() + OPEN_MS }).then(
-        ({ session: id }) => {
-          if (!signal.aborted) return resolve({ id, tenancy })
-          // its backend reclaims what cannot be given back
-          void release({ id, tenancy }).catch(() => {})
-        },
-        (thrown: unknown) => reject(refusal(Fault.from(thrown))),
-      )
-    })
-  }
-
-  const execute = (id: string, code: string, { tenancy, signal, deadline }: CallContext) =>
-    bus.call(
-      sandboxExec,
-      { tenancy, session: id, code, timeoutSeconds: EXEC_SECONDS },
-      { signal, deadline: Math.min(deadline, Date.now() + EXEC_MS) },
-    )
+  const session = await openSandboxSession(bus, {}, first)
 
   return {
     async run(input, at) {
       const code = codeOf(input)
       if (code.trim() === '') return failed(input, 'code_execution needs "code", a string')
       try {
-        session ??= await lease(at)
-        const done = await execute(session.id, code, at)
-        if (done.status === 'ok') return ran(code, done)
-        if (done.reason === 'lost') session = undefined
-        return failed(input, texts[done.reason])
+        const done = await session.execute(code, 'python', at)
+        return done.status === 'ok' ? ran(code, done) : failed(input, texts[done.reason])
       } catch (thrown) {
         const cause = Fault.from(thrown)
         const text = textsOf[cause.failure]
@@ -102,35 +63,8 @@ async function openSandbox({ bus }: ToolUse, first: CallContext): Promise<OpenTo
       }
     },
     async close() {
-      if (session === undefined) return
-      const leased = session
-      session = undefined
-      await release(leased)
+      await session.close()
     },
-  }
-}
-
-/** in the words a client may read; the broker's own stay behind. */
-function refusal(fault: Fault): Fault {
-  switch (fault.failure) {
-    case 'unavailable':
-    case 'rate_limited': {
-      const text = 'code_execution sandbox temporarily unavailable. Retry later.'
-      const { retryAfterSeconds } = fault
-      return new Fault('unavailable', text, {
-        cause: fault,
-        ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-      })
-    }
-    case 'upstream':
-    case 'timeout':
-      return new Fault(
-        'upstream',
-        "code_execution sandbox unreachable. Check the sandbox URL in the dashboard's Tools settings, or OTARI_SANDBOX_URL, and that the container is running.",
-        { cause: fault },
-      )
-    default:
-      return fault
   }
 }
 

@@ -1,0 +1,159 @@
+import type { Bus } from '@tollgate/bus'
+import {
+  type containerWish,
+  Fault,
+  type HeldContainer,
+  sandboxClose,
+  sandboxExec,
+  sandboxOpen,
+  type Tenancy,
+} from '@tollgate/contracts'
+import type { z } from 'zod'
+import type { CallContext } from './tool.ts'
+
+const EXEC_SECONDS = 60
+/** The broker waits 10 s longer than it grants (X-31), and the answer has to travel. */
+const EXEC_SLACK_SECONDS = 15
+const OPEN_MS = 60_000
+const CLOSE_MS = 5_000
+const MOST_LEASE_SECONDS = 3_600
+
+export interface SessionWish {
+  /** Absent: a session for this request alone (C-02). */
+  container?: z.input<typeof containerWish> | undefined
+  /** The image a workspace pins (W-22). */
+  image?: string | undefined
+  /** How long the request may need it; what is left of its deadline when absent. */
+  leaseSeconds?: number | undefined
+  /** Granted to each call (X-31). */
+  execSeconds?: number | undefined
+}
+
+export type SandboxRun = z.output<typeof sandboxExec.output>
+export type SandboxRunEvent = z.output<NonNullable<typeof sandboxExec.event>>
+export type CodeKind = NonNullable<z.input<typeof sandboxExec.input>['kind']>
+
+/** One request's use of a sandbox: every call of it runs in the same session (C-01). */
+export interface SandboxSession {
+  /** The session as it stands, for whoever puts files into it; undefined once it was lost or closed. */
+  id(): string | undefined
+  /** The sandbox that outlives the request, if there will be one (C-19). */
+  container(): HeldContainer | undefined
+  /**
+   * Runs one piece of code. A lost session is reported as lost, and the next call leases a new one (BR-128). Hears the
+   * run's events where it is given an `onEvent`. What it throws is a failure of the way there, or the fired signal's.
+   */
+  execute(
+    code: string,
+    kind: CodeKind,
+    at: CallContext,
+    onEvent?: (event: SandboxRunEvent) => void,
+  ): Promise<SandboxRun>
+  /** Gives it back, once; `discard`: also a new container, of which nobody was told (C-29). Tells until when it is kept (C-11). */
+  close(options?: { discard?: boolean }): Promise<HeldContainer | undefined>
+}
+
+interface Lease {
+  id: string
+  tenancy: Tenancy
+  container: HeldContainer | undefined
+}
+
+/** Leases the session; a refusal is worded for the client (X-28, X-29), or says what is wrong with the container it names. */
+export async function openSandboxSession(bus: Bus, wish: SessionWish, first: CallContext): Promise<SandboxSession> {
+  const execSeconds = wish.execSeconds ?? EXEC_SECONDS
+  let leased: Lease | undefined = await lease(first, wish.container)
+
+  /**
+   * Waited for until the request ends, but never broken off: a session made for nobody would keep its place until it had
+   * idled away, so one that comes too late is given back.
+   */
+  async function lease(
+    { tenancy, signal, deadline }: CallContext,
+    container: SessionWish['container'],
+  ): Promise<Lease> {
+    signal.throwIfAborted()
+    const leaseSeconds = wish.leaseSeconds ?? secondsUntil(deadline)
+    return new Promise((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      bus
+        .call(sandboxOpen, { tenancy, container, leaseSeconds, image: wish.image }, { deadline: Date.now() + OPEN_MS })
+        .then(
+          ({ session: id, container: held }) => {
+            const mine = { id, tenancy, container: held }
+            if (!signal.aborted) return resolve(mine)
+            // its backend reclaims what cannot be given back
+            void release(bus, mine, true).catch(() => {})
+          },
+          (thrown: unknown) => reject(refusal(Fault.from(thrown))),
+        )
+    })
+  }
+
+  return {
+    id: () => leased?.id,
+    container: () => leased?.container,
+    async execute(code, kind, at, onEvent) {
+      // what was kept is gone with its sandbox, and nobody will be told of another
+      leased ??= await lease(at, undefined)
+      const done = await bus.call(
+        sandboxExec,
+        {
+          tenancy: at.tenancy,
+          session: leased.id,
+          code,
+          kind,
+          stream: onEvent !== undefined,
+          timeoutSeconds: execSeconds,
+        },
+        {
+          signal: at.signal,
+          deadline: Math.min(at.deadline, Date.now() + (execSeconds + EXEC_SLACK_SECONDS) * 1_000),
+          ...(onEvent && { onEvent }),
+        },
+      )
+      if (done.status === 'failed' && done.reason === 'lost') leased = undefined
+      return done
+    },
+    async close({ discard = false } = {}) {
+      if (leased === undefined) return undefined
+      const mine = leased
+      leased = undefined
+      return (await release(bus, mine, discard)).container
+    },
+  }
+}
+
+const release = (bus: Bus, { id, tenancy, container }: Lease, discard: boolean) =>
+  bus.call(
+    sandboxClose,
+    { tenancy, session: id, container: container?.id, discard },
+    { deadline: Date.now() + CLOSE_MS },
+  )
+
+const secondsUntil = (deadline: number): number =>
+  Math.min(MOST_LEASE_SECONDS, Math.max(1, Math.ceil((deadline - Date.now()) / 1_000)))
+
+/** X-28 and X-29, in the words a client may read; the broker's own stay behind. */
+function refusal(fault: Fault): Fault {
+  switch (fault.failure) {
+    case 'unavailable':
+    case 'rate_limited': {
+      const text = 'code_execution sandbox temporarily unavailable. Retry later.'
+      const { retryAfterSeconds } = fault
+      return new Fault('unavailable', text, {
+        cause: fault,
+        ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      })
+    }
+    case 'upstream':
+    case 'timeout':
+      return new Fault(
+        'upstream',
+        "code_execution sandbox unreachable. Check the sandbox URL in the dashboard's Tools settings, or OTARI_SANDBOX_URL, and that the container is running.",
+        { cause: fault },
+      )
+    default:
+      return fault
+  }
+}
