@@ -15,6 +15,8 @@ import type { SandboxAt } from './open.ts'
 
 export const gatewaySettings = (config: Config): GatewaySettings => ({
   sandboxPurposeHint: config.sandbox_purpose_hint,
+  sandboxSessionImage: config.sandbox_session_image,
+  sandboxAllowedSessionImages: config.sandbox_allowed_session_images,
   codeExecutionExecutor: config.code_execution_executor,
   codeExecutionWorkspaceDefault: config.code_execution_workspace_default,
   webSearchIntercept: config.web_search_intercept,

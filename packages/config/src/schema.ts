@@ -152,6 +152,7 @@ export const configSchema = z.strictObject({
   sandbox_token: secret.optional(),
   sandbox_purpose_hint: z.string().max(2_048).optional(),
   sandbox_session_image: z.string().min(1).optional(),
+  sandbox_allowed_session_images: z.array(z.string().min(1).max(512)).max(100).default([]),
   sandbox_exec_timeout_sec: z.int().min(1).max(60).default(60),
   code_execution_executor: z.enum(['auto', 'otari', 'provider']).default('auto'),
   code_execution_workspace_default: z.boolean().default(true),

@@ -7,6 +7,10 @@ import { defaultWebSettings, type WebSettings } from '@tollgate/mcp-web'
 export interface GatewaySettings {
   /** CFG-03: what the model is told `code_execution` is for. */
   sandboxPurposeHint: string | undefined
+  /** CFG-04: the image of sessions for which no workspace pins another. */
+  sandboxSessionImage: string | undefined
+  /** CFG-05: images that a workspace may pin beside it. */
+  sandboxAllowedSessionImages: readonly string[]
   /** CFG-08: who runs a provider's code keyword. */
   codeExecutionExecutor: 'auto' | 'otari' | 'provider'
   /** CFG-09: whether a workspace without a policy may run code. */
@@ -57,6 +61,8 @@ export interface GatewaySettings {
 
 export const defaultSettings: GatewaySettings = {
   sandboxPurposeHint: undefined,
+  sandboxSessionImage: undefined,
+  sandboxAllowedSessionImages: [],
   codeExecutionExecutor: 'auto',
   codeExecutionWorkspaceDefault: true,
   webSearchIntercept: false,

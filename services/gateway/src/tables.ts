@@ -1,5 +1,6 @@
 import type { Database } from '@tollgate/db'
 import type { Generated, JSONColumnType } from 'kysely'
+import type { JsonObject } from './conversation/turn.ts'
 
 type Metadata = JSONColumnType<Record<string, unknown>, Record<string, unknown> | undefined, Record<string, unknown>>
 
@@ -32,6 +33,29 @@ export interface Tables {
     metadata: Metadata
     created_at: Generated<Date>
     last_used_at: Date | null
+  }
+  'gateway.code_execution_policies': {
+    workspace: string
+    enabled: boolean
+    max_iterations: number | null
+    exec_timeout_s: number | null
+    default_purpose_hint: string | null
+    tools: string[] | null
+    image: string | null
+    executor: 'auto' | 'otari' | 'provider' | null
+    created_at: Generated<Date>
+    updated_at: Generated<Date>
+  }
+  'gateway.web_access_policies': {
+    workspace: string
+    enabled: boolean
+    max_results: number | null
+    allowed_domains: string[] | null
+    blocked_domains: string[] | null
+    purpose_hint: string | null
+    provider_options: JSONColumnType<JsonObject> | null
+    created_at: Generated<Date>
+    updated_at: Generated<Date>
   }
   'gateway.deployment': { one: Generated<boolean>; master_key_hash: string | null; first_key_made: Generated<boolean> }
 }

@@ -84,7 +84,7 @@ const inBoth = (one: string[] | null, other: string[] | null): string[] | null =
   one === null || other === null ? (one ?? other) : one.filter((tool) => other.includes(tool))
 
 /** Those who ask the same question at once get one answer. */
-function sharing<V>(): (question: string, ask: () => Promise<V>) => Promise<V> {
+export function sharing<V>(): (question: string, ask: () => Promise<V>) => Promise<V> {
   const asking = new Map<string, Promise<V>>()
   return (question, ask) => {
     const known = asking.get(question)
