@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Fault } from './failures.ts'
 import { rpc } from './rpc.ts'
 import { tenancy } from './tenancy.ts'
 
@@ -58,6 +59,25 @@ export const sandboxOpen = rpc({
     container: heldContainer.optional(),
   }),
 })
+
+/**
+ * Says that the request which claimed the container is still under way. A claim ends soon after its last renewal, so that
+ * one of a gateway that died blocks nobody for long (C-17). False: the claim is not this request's any more.
+ */
+export const sandboxRenew = rpc({
+  subject: 'tg.v1.sandbox.renew',
+  delivery: 'direct',
+  idempotent: true,
+  input: z.object({ tenancy, container: z.string().min(1) }),
+  output: z.object({ renewed: z.boolean() }),
+})
+
+/** C-13 and C-14: the one text for a container that is unknown, expired, another's or of another provider. */
+export function noSuchContainer(id: string): Fault {
+  const clean = id.replace(/[^\x20-\x7e]/g, '')
+  const shown = clean.length > 64 ? `${clean.slice(0, 64)}…` : clean
+  return new Fault('invalid_request', `Container '${shown}' has expired or does not exist.`)
+}
 
 /** Which limit of the sandbox ended a call. */
 export const sandboxLimit = z.enum(['time', 'memory', 'processes', 'disk', 'cancelled'])

@@ -95,6 +95,12 @@ export interface Provider {
   list(session: string, path: string, limits: CallLimits): Promise<{ status: 'ok'; files: WorkspaceFile[] } | Refusal>
   get(session: string, path: string, limits: CallLimits): Promise<FileContent | Refusal>
   put(session: string, file: SeedFile, limits: CallLimits): Promise<{ status: 'ok'; path: string } | Refusal>
+  /**
+   * Sets when the session ends, counted from now (C-12): of providers whose sessions end at a set time. They are told
+   * `maxLifetimeSeconds` at every lease (CP-24), and report as `idleTimeoutSeconds` what they were asked to. A backend
+   * with an idle clock of its own has no such operation (CP-25).
+   */
+  keepAlive?(session: string, seconds: number, limits: CallLimits): Promise<{ status: 'ok' } | Refusal>
   close(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-import { Fault } from '@tollgate/contracts'
+import { Fault, noSuchContainer } from '@tollgate/contracts'
 import type { Json } from '../conversation/turn.ts'
 
 /** What a request says about a sandbox that outlives it (C-02, C-07). */
@@ -25,7 +25,7 @@ export const namesOurs = (wish: ContainerWish): boolean => wish.kind === 'id' &&
 /** Code that runs here: no sandbox is kept, so `auto` gets one for the request alone and an id names none (C-03, C-13). */
 export function refuseKeptContainer(wish: ContainerWish): void {
   if (wish.kind === 'id') {
-    throw new Fault('invalid_request', `Container '${printable(wish.id)}' has expired or does not exist.`)
+    throw noSuchContainer(wish.id)
   }
   if (wish.kind === 'foreign') {
     throw new Fault('invalid_request', 'container must be "auto" or the id of a container')
@@ -39,10 +39,4 @@ export function refuseOurContainer(wish: ContainerWish): void {
     'invalid_request',
     'container names a sandbox this gateway holds, and the code execution for this request runs on the provider, which cannot reach it. Drop the field, or send Otari-Code-Execution: otari to run the code here.',
   )
-}
-
-/** C-14: an id comes from outside, so it is repeated in printable ASCII and not at length. */
-function printable(id: string): string {
-  const clean = id.replace(/[^\x20-\x7e]/g, '')
-  return clean.length > 64 ? `${clean.slice(0, 64)}…` : clean
 }
