@@ -1,12 +1,14 @@
-import { type Failure, Fault, type Tenancy } from '@tollgate/contracts'
+import { type DomainPolicy, type Failure, Fault, type Tenancy } from '@tollgate/contracts'
 
-/** What a call works with: for whom, and until when. */
+/** What a call works with: for whom, until when, and where to it may go. */
 export interface CallAt {
   tenancy: Tenancy
   /** Fires when nobody waits for the answer any more, and when the process must end. */
   signal: AbortSignal
   /** Epoch milliseconds. */
   deadline: number
+  /** Where it may fetch from (W-33); anywhere public when absent. */
+  domains?: DomainPolicy
 }
 
 /** What a call came to. A failure is an outcome: its message is safe to show, what really happened is its cause. */

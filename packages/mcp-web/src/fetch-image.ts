@@ -47,7 +47,7 @@ async function readImage(bus: Bus, url: string, settings: WebSettings, at: CallA
   try {
     const answer = await bus.call(
       fetchImageRpc,
-      { tenancy: at.tenancy, url, rules, timeoutMs, maxEdgePx, maxEncodedBytes },
+      { tenancy: at.tenancy, url, policy: at.domains, rules, timeoutMs, maxEdgePx, maxEncodedBytes },
       { deadline: Math.min(at.deadline, Date.now() + timeoutMs + DECODING_MS), signal: at.signal },
     )
     return answer.status === 'ok' ? { ok: true, value: answer, label: answer.label } : noImage(answer)

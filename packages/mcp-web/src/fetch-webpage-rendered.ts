@@ -39,7 +39,14 @@ async function readRendered(
   at: CallAt,
 ): Promise<Outcome<FetchedPage>> {
   const timeoutMs = Math.min(settings.ceilingMs, MOST_RENDER_MS)
-  const input = { tenancy: at.tenancy, url: wanted.url, rules: rulesOf(settings), timeoutMs, ...windowOf(wanted) }
+  const input = {
+    tenancy: at.tenancy,
+    url: wanted.url,
+    policy: at.domains,
+    rules: rulesOf(settings),
+    timeoutMs,
+    ...windowOf(wanted),
+  }
   const deadline = Math.min(at.deadline, Date.now() + timeoutMs + READING_MS)
   try {
     const page = await bus.call(fetchRendered, input, { deadline, signal: at.signal })

@@ -8,7 +8,7 @@ import { formatOf, type PageArguments } from './page-arguments.ts'
 type PageInput = z.input<typeof fetchPage.input>
 
 /** What a surface decides about its fetches, beside what each is asked for. */
-export type PageRules = Pick<PageInput, 'rules' | 'reads' | 'policy' | 'pdfPage'> & { timeoutMs: number }
+export type PageRules = Pick<PageInput, 'rules' | 'reads' | 'pdfPage'> & { timeoutMs: number }
 
 /** Beside the network's time: a turn in the queue, and reading what came (F-25). */
 const READING_MS = 20_000
@@ -27,6 +27,7 @@ export async function readPage(
     ...rules,
     tenancy: at.tenancy,
     url: wanted.url,
+    policy: at.domains,
     timeoutMs,
     anyStatus: true,
     ...windowOf(wanted),

@@ -10,7 +10,9 @@ import { openLastUsed } from './auth/last-used.ts'
 import { openRateLimit } from './auth/rate-limit.ts'
 import { rememberMixedTurns } from './loop/mixed-turns.ts'
 import { openModels, type ProviderSettings } from './models/registry.ts'
+import { openPolicies } from './policies/known-policies.ts'
 import { chatCompletionsRoute } from './routes/chat-completions.ts'
+import { codePolicyRoutes } from './routes/code-policy.ts'
 import { fetchRoute } from './routes/fetch.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
@@ -20,6 +22,8 @@ import { searchRoute } from './routes/search.ts'
 import { toolRoutes } from './routes/tools.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { userRoutes } from './routes/users.ts'
+import { webPolicyRoutes } from './routes/web-policy.ts'
+import { workspaceRoutes } from './routes/workspaces.ts'
 import type { GatewaySettings } from './settings.ts'
 import type { GatewayDb } from './tables.ts'
 import { openCapabilities } from './tools/capabilities.ts'
@@ -52,9 +56,10 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   })
   const models = openModels({ providers: needs.providers, demo: needs.demoProvider, log })
   const capabilities = openCapabilities({ bus, settings, log })
+  const policies = openPolicies({ db, bus, settings })
   const mixedTurns = rememberMixedTurns()
   const rateLimit = openRateLimit(settings)
-  const direct = { bus, log, settings, identities, rateLimit }
+  const direct = { bus, log, settings, identities, policies, rateLimit }
   const notReady = () => whyNotReady(bus, db)
 
   const { server, drain } = await buildApp({
@@ -64,7 +69,10 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     bodyLimitBytes: settings.bodyLimitBytes,
     notReady,
     routes: (cut) => [
-      chatCompletionsRoute({ bus, log, settings, capabilities, mixedTurns, identities, models, rateLimit }, cut),
+      chatCompletionsRoute(
+        { bus, log, settings, capabilities, policies, mixedTurns, identities, models, rateLimit },
+        cut,
+      ),
       fetchRoute(direct, cut),
       searchRoute(direct, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
@@ -72,6 +80,9 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       toolRoutes({ capabilities }),
       keyRoutes({ keys: keyStore(db), identities }),
       userRoutes({ db, identities }),
+      workspaceRoutes({ db }),
+      codePolicyRoutes({ db, policies, settings, capabilities }),
+      webPolicyRoutes({ db, policies, settings, capabilities }),
       pricingRoutes({ bus }),
       usageRoutes({ bus }),
     ],
@@ -84,6 +95,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     async close(deadline) {
       const ended = await drain.close(deadline)
       identities.close()
+      policies.close()
       await Promise.all([lastUsed.close(), models.close()])
       return ended
     },

@@ -8,12 +8,16 @@ import { buildApp } from '../src/app.ts'
 import { ensureFirstKey, ensureMasterKey, masterKeyHash, migrateGateway } from '../src/auth/first-start.ts'
 import { type Identities, openIdentities } from '../src/auth/identities.ts'
 import { keyStore } from '../src/auth/key-store.ts'
+import { type KnownPolicies, openPolicies } from '../src/policies/known-policies.ts'
+import { codePolicyRoutes } from '../src/routes/code-policy.ts'
 import { keyRoutes } from '../src/routes/keys.ts'
 import { type ListedModel, modelRoutes } from '../src/routes/models.ts'
 import { pricingRoutes } from '../src/routes/pricing.ts'
 import { toolRoutes } from '../src/routes/tools.ts'
 import { usageRoutes } from '../src/routes/usage.ts'
 import { userRoutes } from '../src/routes/users.ts'
+import { webPolicyRoutes } from '../src/routes/web-policy.ts'
+import { workspaceRoutes } from '../src/routes/workspaces.ts'
 import { defaultSettings, type GatewaySettings } from '../src/settings.ts'
 import type { GatewayDb } from '../src/tables.ts'
 import { openCapabilities } from '../src/tools/capabilities.ts'
@@ -29,7 +33,12 @@ export interface RigOptions {
   models?: ListedModel[]
   notReady?: () => Promise<string | undefined>
   /** Routes of the test's own, below `/api/v1`. */
-  routes?: (given: { cut: AbortSignal; identities: Identities; settings: GatewaySettings }) => TestRoute[]
+  routes?: (given: {
+    cut: AbortSignal
+    identities: Identities
+    policies: KnownPolicies
+    settings: GatewaySettings
+  }) => TestRoute[]
 }
 
 export interface Rig {
@@ -77,6 +86,7 @@ async function startOn(
   const settings = { ...defaultSettings, ...options.settings }
   const identities = openIdentities({ db, bus, masterKeyHash: await masterKeyHash(db, undefined), used: () => {} })
   const capabilities = openCapabilities({ bus, settings, log })
+  const policies = openPolicies({ db, bus, settings })
   const { server, drain } = await buildApp({
     log,
     identities,
@@ -90,7 +100,10 @@ async function startOn(
       toolRoutes({ capabilities }),
       pricingRoutes({ bus }),
       usageRoutes({ bus }),
-      ...(options.routes?.({ cut, identities, settings }) ?? []),
+      workspaceRoutes({ db }),
+      codePolicyRoutes({ db, policies, settings, capabilities }),
+      webPolicyRoutes({ db, policies, settings, capabilities }),
+      ...(options.routes?.({ cut, identities, policies, settings }) ?? []),
     ],
   })
   const url = await server.listen({ port: 0, host: '127.0.0.1' })
@@ -128,6 +141,7 @@ async function startOn(
       for (const replica of replicas) await replica.close()
       await drain.close(Date.now() + 1_000)
       identities.close()
+      policies.close()
       await opened.close()
       if (made === undefined) await database.drop()
     },

@@ -8,6 +8,7 @@ import { endingOf, faultOf } from '../loop/answering.ts'
 import { measured } from '../loop/measured.ts'
 import { type RanCall, reserve } from '../loop/tally.ts'
 import { meterUsage } from '../loop/usage.ts'
+import type { KnownPolicies } from '../policies/known-policies.ts'
 import type { GatewaySettings } from '../settings.ts'
 
 /** What routes that run tools by themselves need of the gateway. */
@@ -16,6 +17,7 @@ export interface DirectNeeds {
   log: Log
   settings: GatewaySettings
   identities: Identities
+  policies: Pick<KnownPolicies, 'of'>
   rateLimit: RateLimit
 }
 

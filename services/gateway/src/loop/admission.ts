@@ -5,12 +5,16 @@ import type { Log } from '@tollgate/telemetry'
 import type { Turn } from '../conversation/turn.ts'
 import type { ModelProvider } from '../models/provider.ts'
 import type { ResolvedModel } from '../models/registry.ts'
+import type { KnownPolicies } from '../policies/known-policies.ts'
+import { narrowsNothing, type Policies } from '../policies/policy.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
+import { webSearch } from '../tools/web-search.ts'
 import { readExecutors } from './executors.ts'
 import { targetOf } from './keywords.ts'
 import type { MixedTurns } from './mixed-turns.ts'
-import { mayRunHere, type Plan, plan } from './plan.ts'
+import { mayRunHere, type Plan, plan, readsPolicies } from './plan.ts'
+import { usableOptions } from './policed.ts'
 import { reserve, type Tally } from './tally.ts'
 import { meterUsage, tokensOf, type UsageMeter } from './usage.ts'
 
@@ -20,6 +24,7 @@ export interface LoopNeeds {
   log: Log
   settings: GatewaySettings
   capabilities(): Promise<Capabilities>
+  policies: Pick<KnownPolicies, 'of'>
   mixedTurns: MixedTurns
 }
 
@@ -64,11 +69,15 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
   const executors = readExecutors(request.headers)
   const capabilities = mayRunHere(request.turn) ? await needs.capabilities() : runsNothing
   const turn = { ...request.turn, messages: needs.mixedTurns.restore(tenancy, request.turn.messages) }
+  const asked = { turn, bodyText, settings, capabilities, executors, policies: narrowsNothing }
+  const inputs = candidates.map((candidate) => ({ ...asked, target: targetOf(candidate) }))
+  const policies = inputs.some(readsPolicies) ? await needs.policies.of(tenancy.workspace) : narrowsNothing
   const attempts = candidates.map((candidate) => ({
     provider: candidate.provider,
     model: candidate.model,
-    plan: plan({ turn, bodyText, settings, capabilities, executors, target: targetOf(candidate) }),
+    plan: plan({ ...asked, policies, target: targetOf(candidate) }),
   }))
+  warnOfOptions(needs, attempts, policies, capabilities)
   const [first, ...others] = attempts
   if (first === undefined) throw new Error('a request was admitted without a model to answer it')
 
@@ -89,6 +98,13 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
     },
   )
   return { attempts: [first, ...others], capabilities, usage, tally }
+}
+
+/** S-35: an option of the workspace that the provider does not take is left out, and said to be so. */
+function warnOfOptions({ log }: LoopNeeds, attempts: Attempt[], { web }: Policies, capabilities: Capabilities): void {
+  if (!attempts.some(({ plan: { owned } }) => owned.has(webSearch.name))) return
+  const { problems } = usableOptions(web, capabilities)
+  if (problems.length > 0) log.warn({ problems }, 'options of a workspace’s web-search policy were left out')
 }
 
 /** Every tool any attempt may run, in declaration order, so that the first without a price is the one named (P-19). */

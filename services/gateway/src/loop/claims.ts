@@ -3,7 +3,7 @@ import type { Dialect } from '../conversation/turn.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { type ContainerWish, namesOurs } from '../tools/container.ts'
 import type { Tool } from '../tools/tool.ts'
-import type { ExecutorChoice } from './executors.ts'
+import type { Executor, ExecutorChoice } from './executors.ts'
 import { runsNatively, type Target } from './keywords.ts'
 
 export interface Claim {
@@ -12,6 +12,8 @@ export interface Claim {
   dialect: Dialect
   target: Target
   executors: ExecutorChoice
+  /** The workspace's say on who runs code, if it has one (W-03). */
+  pin: Executor | null
   capabilities: Capabilities
   container: ContainerWish
 }
@@ -40,10 +42,21 @@ function claimsSearch(claim: Claim): boolean {
   )
 }
 
-/** The header beats the deployment's default; naming a sandbox of ours says where the code runs (C-24). */
+/**
+ * The workspace's pin beats the header, which beats the deployment's default (X-06); naming a sandbox of ours says where
+ * the code runs as long as none of them does (C-24). Without a sandbox no pin is read (X-09).
+ */
 function claimsCode(claim: Claim): boolean {
   const { capabilities, executors, container } = claim
-  const executor = executors.code_execution ?? capabilities.executor
+  const pin = capabilities.sandbox ? claim.pin : null
+  const header = executors.code_execution
+  if (pin !== null && header !== undefined && header !== pin) {
+    throw new Fault(
+      'forbidden',
+      "this workspace's code-execution policy decides who runs code; the Otari-Code-Execution header cannot choose otherwise",
+    )
+  }
+  const executor = pin ?? header ?? capabilities.executor
   if (capabilities.sandbox) return (executor === 'auto' && namesOurs(container)) || chosen(claim, executor)
   if (executor !== 'otari') return false
   throw new Fault(

@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { Message, ToolChoice, ToolEntry, Turn } from '../conversation/turn.ts'
+import type { Policies } from '../policies/policy.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { codeExecution } from '../tools/code-execution.ts'
@@ -15,6 +16,7 @@ import type { ExecutorChoice } from './executors.ts'
 import { functionForm } from './function-form.ts'
 import { hintBlock, withHints } from './hints.ts'
 import { type Target, toolForKeyword } from './keywords.ts'
+import { policed } from './policed.ts'
 
 export interface PlanInput {
   turn: Turn
@@ -23,6 +25,8 @@ export interface PlanInput {
   settings: GatewaySettings
   capabilities: Capabilities
   executors: ExecutorChoice
+  /** What holds for the workspace; asked for where `readsPolicies` says that it matters. */
+  policies: Policies
   target: Target
 }
 
@@ -50,6 +54,19 @@ export const mayRunHere = (turn: Turn): boolean =>
   turn.tools.some((entry) => entry.kind === 'typed' && toolNamed(entry.type) !== undefined)
 
 /**
+ * Whether the workspace's policies can matter to an attempt: something runs here whatever they say, or they may say who
+ * runs code (X-06). Nothing else is worth asking for (W-21), nor is who runs code where no sandbox could (X-09).
+ */
+export function readsPolicies(input: PlanInput): boolean {
+  const { turn, capabilities } = input
+  const container = containerOf(turn)
+  return turn.tools.some((entry) => {
+    const isCode = entry.kind === 'typed' && toolNamed(entry.type) === codeExecution
+    return isCode ? capabilities.sandbox : judge(entry, container, input).action === 'run'
+  })
+}
+
+/**
  * Decides for one attempt who runs each declared tool, and what is sent for it. Pure: it throws the refusal that the
  * request alone earns (T-32), and asks nobody.
  */
@@ -58,7 +75,7 @@ export function plan(input: PlanInput): Plan {
   const container = containerOf(turn)
   const verdicts = turn.tools.map((entry) => judge(entry, container, input))
   refuseClashes(turn, verdicts)
-  const owned = readOwned(input, verdicts)
+  const owned = policed(readOwned(input, verdicts), input)
   const codeRunsHere = owned.has(codeExecution.name)
   if (codeRunsHere) refuseKeptContainer(container)
   else if (forwardsCode(turn, verdicts)) refuseOurContainer(container)
@@ -67,7 +84,7 @@ export function plan(input: PlanInput): Plan {
   const place = turn.dialect === 'chat' ? 'append' : 'prepend'
   return {
     owned,
-    turn: codeRunsHere ? withoutContainer(turn) : turn,
+    turn: codeRunsHere ? inSandbox(turn, input.policies) : turn,
     messages:
       owned.size > 0
         ? withHints(turn.messages, hintBlock(owned.values(), settings, turn.toolsHeader), place)
@@ -80,7 +97,7 @@ export function plan(input: PlanInput): Plan {
 /** An `otari_*` type always runs here (T-14), a function never does (T-19), a provider's keyword as it is claimed. */
 export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInput): Verdict {
   if (entry.kind === 'function') return { action: 'forward' }
-  const { capabilities, executors, target, turn } = input
+  const { capabilities, executors, policies, target, turn } = input
   const own = toolOfType(entry.type)
   if (own !== undefined) {
     if (!own.available(capabilities)) throw new Fault('invalid_request', own.unavailable)
@@ -94,6 +111,7 @@ export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInp
     dialect: turn.dialect,
     target,
     executors,
+    pin: policies.code.executor,
     capabilities,
     container,
   })
@@ -184,7 +202,8 @@ function retarget(turn: Turn, verdicts: Verdict[]): ToolChoice | undefined {
   return verdict?.action === 'run' ? { type: 'function', name: verdict.tool.name } : choice
 }
 
-function withoutContainer(turn: Turn): Turn {
+/** The container is ours to read, and rounds end where the policy says if that is sooner (L-05). */
+function inSandbox(turn: Turn, { code }: Policies): Turn {
   const { container: _ours, ...raw } = turn.raw
-  return { ...turn, raw }
+  return { ...turn, raw, maxToolIterations: Math.min(turn.maxToolIterations, code.maxIterations ?? Infinity) }
 }

@@ -7,7 +7,7 @@ import { tenancyOf } from '../auth/tenancy.ts'
 import { requestEnds } from '../conversation/request-end.ts'
 import { type DirectNeeds, directCall } from '../direct/direct-call.ts'
 import { servedHere } from '../direct/served-here.ts'
-import { refuseWebAccess } from '../direct/web-access.ts'
+import { refuseWebAccess } from '../policies/refusals.ts'
 import { pageAnswer, pageAnswerOf } from './page-answer.ts'
 import { shortText } from './wire.ts'
 
@@ -46,7 +46,8 @@ export const fetchRoute =
             'web fetch is disabled on this gateway. Set OTARI_WEB_FETCH_ENABLED=true on the gateway.',
           )
         }
-        refuseWebAccess(settings, 'web access')
+        const { web } = await needs.policies.of(acting.workspace)
+        refuseWebAccess(web, 'web access')
         const outcome = await directCall(
           needs,
           {
@@ -58,7 +59,8 @@ export const fetchRoute =
             deadline: end.deadline,
             lastCheck: () => rateLimit.take(acting),
           },
-          (at) => readPage(bus, wanted, { timeoutMs: NETWORK_MS, pdfPage: wanted.pdf_page }, at),
+          (at) =>
+            readPage(bus, wanted, { timeoutMs: NETWORK_MS, pdfPage: wanted.pdf_page }, { ...at, domains: web.domains }),
         )
         if (!outcome.ok) throw new Fault(outcome.failure, outcome.message, { cause: outcome.cause })
         return pageAnswerOf(outcome.value, wanted)

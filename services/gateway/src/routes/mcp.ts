@@ -9,13 +9,13 @@ import { tenancyOf } from '../auth/tenancy.ts'
 import { requestEnds } from '../conversation/request-end.ts'
 import { type DirectNeeds, directCall } from '../direct/direct-call.ts'
 import { servedHere } from '../direct/served-here.ts'
-import { refuseWebAccess } from '../direct/web-access.ts'
 import { newId } from '../ids.ts'
 import { openCallEnd } from '../mcp/call-end.ts'
 import { type Cancellations, openCancellations } from '../mcp/cancellations.ts'
 import { exchange, onceClosed } from '../mcp/exchange.ts'
 import { readMessages } from '../mcp/message.ts'
 import { refuseForeignOrigin } from '../mcp/origin.ts'
+import { refuseWebAccess } from '../policies/refusals.ts'
 import { Invalid } from '../validation.ts'
 
 const message = z.looseObject({
@@ -122,12 +122,18 @@ function mcpRoute(
         // the usage row of a lone call has the id that its response's header shows
         const id = calls.length === 1 ? request.id : newId()
         return async (kind, run) => {
-          refuseWebAccess(settings, kind === 'web_search' ? 'web search' : 'web access')
           const { signal, release } = openCallEnd(end.signal, closed, listen)
-          const { deadline } = end
-          const { budgetExempt } = acting
-          const call = { ...servedHere[kind], endpoint, tenancy: tenancyOf(acting, id), budgetExempt, signal, deadline }
-          return directCall(needs, call, run).finally(release)
+          try {
+            const { web } = await needs.policies.of(acting.workspace)
+            refuseWebAccess(web, kind === 'web_search' ? 'web search' : 'web access')
+            const { deadline } = end
+            const { budgetExempt } = acting
+            const tenancy = tenancyOf(acting, id)
+            const call = { ...servedHere[kind], endpoint, tenancy, budgetExempt, signal, deadline }
+            return await directCall(needs, call, (at) => run({ ...at, domains: web.domains }))
+          } finally {
+            release()
+          }
         }
       },
     })

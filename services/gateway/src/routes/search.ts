@@ -16,7 +16,8 @@ import { requestEnds } from '../conversation/request-end.ts'
 import { type DirectNeeds, directCall } from '../direct/direct-call.ts'
 import { chooseSearchTool, refuseSearchTool } from '../direct/search-tool.ts'
 import { type DirectSearch, searchOptions, searchPolicy } from '../direct/search-wish.ts'
-import { refuseWebAccess } from '../direct/web-access.ts'
+import type { WebPolicy } from '../policies/policy.ts'
+import { refuseWebAccess } from '../policies/refusals.ts'
 import { shortText } from './wire.ts'
 
 const body = z.object({
@@ -106,7 +107,8 @@ export const searchRoute =
         refuseSearchTool(acting, tool)
         const options = searchOptions(wanted, providers.find(({ id }) => id === tool.provider)?.options ?? [])
         const policy = searchPolicy(wanted)
-        refuseWebAccess(settings, 'web search')
+        const { web } = await needs.policies.of(acting.workspace)
+        refuseWebAccess(web, 'web search')
         const { name, provider } = tool
         const outcome = await directCall(
           needs,
@@ -122,7 +124,7 @@ export const searchRoute =
             deadline: end.deadline,
             lastCheck: () => rateLimit.take(acting),
           },
-          (at) => search(tool, wanted, { options, policy }, at),
+          (at) => search(tool, { ...wanted, max_results: mostResults(wanted, web) }, { options, policy }, at),
         ).catch((thrown: unknown) => namePrice(thrown, tool))
         if (!outcome.ok) throw new Fault(outcome.failure, outcome.message, { cause: outcome.cause })
         const most = (wanted.max_tokens_per_page ?? Number.POSITIVE_INFINITY) * CHARACTERS_PER_TOKEN
@@ -144,7 +146,7 @@ export const searchRoute =
           tenancy,
           instance: name,
           query,
-          maxResults: Math.min(max_results, MOST_RESULTS),
+          maxResults: max_results,
           ...narrowed,
           // what is asked for here are the provider's results; pages are read by /fetch
           enrich: false,
@@ -157,6 +159,10 @@ export const searchRoute =
       return failed('upstream', 'The request could not be completed by the provider', { label })
     }
   }
+
+/** W-32: of the workspace's policy only this and its switch hold for a direct search (W-39). */
+const mostResults = ({ max_results }: DirectSearch, { maxResults }: WebPolicy): number =>
+  Math.min(max_results, maxResults ?? MOST_RESULTS)
 
 /** P-62: for a direct search it is the tool's own price that is missing. */
 function namePrice(thrown: unknown, { name }: SearchInstance): never {

@@ -12,11 +12,23 @@ export const shortText = z
 /** As they stand in JSON text: a NUL and half of a surrogate pair, which no JSON in Postgres may hold. */
 const NOT_TEXT = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/
 
-/** What a caller wants kept beside a row. */
-export const metadata = z
+/** An object that a database can hold. */
+export const jsonText = z
   .record(z.string().max(128), z.json())
-  .refine((value) => JSON.stringify(value).length <= 16_384, 'must be at most 16 KiB of JSON')
   .refine((value) => !NOT_TEXT.test(JSON.stringify(value)), 'must have no NUL and no half of a surrogate pair')
+
+/** What a caller wants kept beside a row. */
+export const metadata = jsonText.refine(
+  (value) => JSON.stringify(value).length <= 16_384,
+  'must be at most 16 KiB of JSON',
+)
+
+/** What a model is told a tool is for (T-30). A blank one is none. */
+export const hint = z
+  .string()
+  .max(2_048)
+  .regex(/^[^\0\p{Cs}]*$/u, 'must have no NUL and no half of a surrogate pair')
+  .transform((text) => text.trim() || null)
 
 export const paging = {
   skip: z.coerce.number().int().min(0).max(10_000_000).default(0),

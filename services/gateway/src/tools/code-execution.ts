@@ -11,7 +11,15 @@ import type { ToolOutcome } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
 import { readHint } from './declared-members.ts'
 import { openSandboxSession } from './sandbox-session.ts'
-import { type CallContext, noOptions, type OpenTool, type Tool, type ToolResult, type ToolUse } from './tool.ts'
+import {
+  type CallContext,
+  noOptions,
+  type OpenTool,
+  type Tool,
+  type ToolOptions,
+  type ToolResult,
+  type ToolUse,
+} from './tool.ts'
 
 /** Each stream keeps its share, so that a long output never hides the traceback after it. */
 const STREAM_BYTES = TOOL_RESULT_BYTES / 2 - 1_024
@@ -35,7 +43,7 @@ export const codeExecution: Tool = {
   priceKeys: () => otariPriceKeys('code_execution'),
   shownInput: (input) => ({ code: codeOf(input) }),
   shownFailure,
-  open: (_options, use, at) => openSandbox(use, at),
+  open: (options, use, at) => openSandbox(options, use, at),
 }
 
 const codeOf = ({ code }: JsonObject): string => (typeof code === 'string' ? code : '')
@@ -45,8 +53,12 @@ function shownFailure(input: JsonObject): ToolOutcome['shown'] {
 }
 
 /** The session is leased here, while a refusal can still be an HTTP status. */
-async function openSandbox({ bus }: ToolUse, first: CallContext): Promise<OpenTool> {
-  const session = await openSandboxSession(bus, {}, first)
+async function openSandbox(
+  { image, execSeconds }: ToolOptions,
+  { bus }: ToolUse,
+  first: CallContext,
+): Promise<OpenTool> {
+  const session = await openSandboxSession(bus, { image, execSeconds }, first)
 
   return {
     async run(input, at) {

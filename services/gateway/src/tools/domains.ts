@@ -2,7 +2,7 @@ import { type DomainPolicy, Fault } from '@tollgate/contracts'
 import { domainCovers, normaliseHost } from '@tollgate/http'
 import type { Json, JsonObject } from '../conversation/turn.ts'
 
-const MOST_DOMAINS = 100
+export const MOST_DOMAINS = 100
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /** The domain lists of a declaration (T-25). An empty allow list is no list, as providers read it. */
@@ -21,7 +21,8 @@ function readList(value: Json | undefined): string[] {
   )
 }
 
-function bareHost(value: Json): string | undefined {
+/** A host name or an address alone, as hosts are compared (W-34); undefined when it is anything else. */
+export function bareHost(value: Json): string | undefined {
   if (typeof value !== 'string') return undefined
   const host = normaliseHost(value.trim().replace(/^\./, ''))
   if (host === undefined) return undefined

@@ -49,6 +49,9 @@ export interface ToolOptions {
   maxResults: number | undefined
   domains: DomainPolicy
   providerOptions: JsonObject
+  /** The image of its sandbox, and seconds granted to each run (W-22). */
+  image: string | undefined
+  execSeconds: number | undefined
 }
 
 export const noOptions: ToolOptions = {
@@ -57,6 +60,8 @@ export const noOptions: ToolOptions = {
   maxResults: undefined,
   domains: { allowedDomains: null, blockedDomains: [] },
   providerOptions: {},
+  image: undefined,
+  execSeconds: undefined,
 }
 
 /** What a request's tools share. */

@@ -16,11 +16,22 @@ import type { Capabilities, InLoopSearch } from './capabilities.ts'
 import { readHint, readMaxResults, readMaxUses } from './declared-members.ts'
 import { readDomains } from './domains.ts'
 import { renderHits } from './search-results.ts'
-import type { CallContext, Declaration, OpenTool, Tool, ToolOptions, ToolResult, ToolUse } from './tool.ts'
+import {
+  type CallContext,
+  type Declaration,
+  noOptions,
+  type OpenTool,
+  type Tool,
+  type ToolOptions,
+  type ToolResult,
+  type ToolUse,
+} from './tool.ts'
 
 const MOST_QUERY_CHARACTERS = 4_096
 /** More than any provider returns; each clamps to its own maximum (S-34). */
 const MOST_RESULTS = 1_000
+/** Of a search that names no number, where the deployment names none either (S-33). */
+export const DEFAULT_RESULTS = 5
 /** Over any instance's own timeout and the enrichment after it; a broker that hangs costs no more than this. */
 const SEARCH_MS = 120_000
 
@@ -70,6 +81,7 @@ function read(declaration: Declaration, { search }: Capabilities): ToolOptions {
     throw new Fault('invalid_request', 'otari_web_search declarations contain an unsupported field')
   }
   return {
+    ...noOptions,
     maxUses: readMaxUses(declaration, 'web_search'),
     maxResults: readMaxResults(entry, 'web_search'),
     domains: readDomains(entry),

@@ -35,11 +35,21 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
     postgresUrl: inject('postgresUrl'),
     bus,
     settings: { webFetchEnabled: true, ...settings },
-    routes: ({ cut, identities, settings: current }) => {
+    routes: ({ cut, identities, policies, settings: current }) => {
       const capabilities = openCapabilities({ bus, settings: current, log: silent })
       const mixedTurns = rememberMixedTurns()
       const rateLimit = openRateLimit(current)
-      const needs = { bus, log: silent, settings: current, capabilities, mixedTurns, identities, models, rateLimit }
+      const needs = {
+        bus,
+        log: silent,
+        settings: current,
+        capabilities,
+        policies,
+        mixedTurns,
+        identities,
+        models,
+        rateLimit,
+      }
       return [async (app) => void app.register(chatCompletionsRoute(needs, cut))]
     },
   })

@@ -24,8 +24,8 @@ export async function startDirect(settings: Partial<GatewaySettings> = {}): Prom
     postgresUrl: inject('postgresUrl'),
     bus,
     settings: { webFetchEnabled: true, ...settings },
-    routes: ({ cut, identities, settings: current }) => {
-      const needs = { bus, log: silent, settings: current, identities, rateLimit: openRateLimit(current) }
+    routes: ({ cut, identities, policies, settings: current }) => {
+      const needs = { bus, log: silent, settings: current, identities, policies, rateLimit: openRateLimit(current) }
       return [
         async (app) => void app.register(fetchRoute(needs, cut)).register(searchRoute(needs, cut)),
         ...mcpRoutes({ ...needs, version: '0.0.0-test' }, cut).map(alsoBare),

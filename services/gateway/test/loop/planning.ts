@@ -3,6 +3,7 @@ import type { JsonObject, Turn } from '../../src/conversation/turn.ts'
 import type { ExecutorChoice } from '../../src/loop/executors.ts'
 import type { Target } from '../../src/loop/keywords.ts'
 import { plan } from '../../src/loop/plan.ts'
+import { narrowsNothing, type Policies } from '../../src/policies/policy.ts'
 import { defaultSettings, type GatewaySettings } from '../../src/settings.ts'
 import type { Capabilities } from '../../src/tools/capabilities.ts'
 import { exaInstance } from '../brokers.ts'
@@ -18,11 +19,12 @@ export interface Given {
   settings?: Partial<GatewaySettings>
   executors?: ExecutorChoice
   target?: Target
+  policies?: { code?: Partial<Policies['code']>; web?: Partial<Policies['web']> }
 }
 
 export function planOf(
   tools: JsonObject[],
-  { turn, capabilities, settings, executors = {}, target = chatTarget }: Given = {},
+  { turn, capabilities, settings, executors = {}, target = chatTarget, policies: { code, web } = {} }: Given = {},
 ) {
   const made = turnOf(tools, turn)
   return plan({
@@ -31,6 +33,7 @@ export function planOf(
     settings: { ...defaultSettings, ...settings },
     capabilities: { ...everything, ...capabilities },
     executors,
+    policies: { code: { ...narrowsNothing.code, ...code }, web: { ...narrowsNothing.web, ...web } },
     target,
   })
 }

@@ -3,6 +3,7 @@ import type { Turn } from '../../src/conversation/turn.ts'
 import { admit, type LoopNeeds, type TurnRequest } from '../../src/loop/admission.ts'
 import { answering } from '../../src/loop/answering.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
+import { defaultPolicies } from '../../src/policies/policy.ts'
 import { defaultSettings, type GatewaySettings } from '../../src/settings.ts'
 import { openCapabilities } from '../../src/tools/capabilities.ts'
 import { type Brokers, openBrokers, silent, tenancy } from '../brokers.ts'
@@ -13,9 +14,19 @@ export async function openLoop(changed: Partial<GatewaySettings> = {}) {
   const brokers = await openBrokers()
   const settings = { ...defaultSettings, webFetchEnabled: true, ...changed }
   const capabilities = openCapabilities({ bus: brokers.bus, settings, log: silent })
-  const needs: LoopNeeds = { bus: brokers.bus, log: silent, settings, capabilities, mixedTurns: rememberMixedTurns() }
+  /** What holds for the workspace, and how often it was asked for. */
+  const workspace = { policies: defaultPolicies(settings), asked: 0 }
+  const policies = {
+    of: async () => {
+      workspace.asked += 1
+      return workspace.policies
+    },
+  }
+  const mixedTurns = rememberMixedTurns()
+  const needs: LoopNeeds = { bus: brokers.bus, log: silent, settings, capabilities, policies, mixedTurns }
   return {
     brokers,
+    workspace,
     serve: (turn: Turn, script: Script, more?: Partial<TurnRequest>) => serve(needs, turn, script, more),
   }
 }

@@ -32,6 +32,8 @@ test('the OpenAPI document has every path once, below /api/v1, with what it take
   expect(operations.sort()).toEqual([
     'DELETE /api/v1/keys/{id}',
     'DELETE /api/v1/pricing/{key}',
+    'DELETE /api/v1/workspaces/{workspace_id}/code-execution-policy',
+    'DELETE /api/v1/workspaces/{workspace_id}/web-search',
     'GET /api/v1/keys',
     'GET /api/v1/keys/{id}',
     'GET /api/v1/models',
@@ -42,6 +44,9 @@ test('the OpenAPI document has every path once, below /api/v1, with what it take
     'GET /api/v1/usage',
     'GET /api/v1/users',
     'GET /api/v1/users/{id}',
+    'GET /api/v1/workspaces',
+    'GET /api/v1/workspaces/{workspace_id}/code-execution-policy',
+    'GET /api/v1/workspaces/{workspace_id}/web-search',
     'GET /health',
     'PATCH /api/v1/keys/{id}',
     'PATCH /api/v1/users/{id}',
@@ -49,6 +54,9 @@ test('the OpenAPI document has every path once, below /api/v1, with what it take
     'POST /api/v1/keys/{id}/rotate',
     'POST /api/v1/pricing',
     'POST /api/v1/users',
+    'POST /api/v1/workspaces',
+    'PUT /api/v1/workspaces/{workspace_id}/code-execution-policy',
+    'PUT /api/v1/workspaces/{workspace_id}/web-search',
   ])
   for (const [path, methods] of Object.entries(api.paths)) {
     for (const [method, operation] of Object.entries(methods)) {
