@@ -1,5 +1,6 @@
 import type { Broadcast, Rpc, Topic } from '@tollgate/contracts'
 import type { z } from 'zod'
+import type { Objects, ObjectsOptions } from './objects.ts'
 
 export interface CallOptions<E = unknown> {
   /** Epoch milliseconds; the call ends by then with `timeout`, and the worker's signal fires. */
@@ -85,6 +86,9 @@ export interface Bus {
   /** Tells every listener in every process, at most once; failures are not reported. */
   announce<B extends Broadcast>(broadcast: B, event: z.input<B['event']>): void
   listen<B extends Broadcast>(broadcast: B, listener: (event: z.output<B['event']>) => void): void
+
+  /** Where large contents lie that messages only refer to. A bus of one process has no such place, and says so. */
+  objects(options: ObjectsOptions): Promise<Objects>
 
   status(): BusStatus
 

@@ -125,6 +125,10 @@ export function memoryBus({ log }: MemoryBusOptions): Bus {
       listeners.set(broadcast.subject, heard.add(readsWith(broadcast, listener as (event: unknown) => void, log)))
     },
 
+    async objects() {
+      throw new Error('a single process has no store that others share: keep files in a folder of its own')
+    },
+
     status: () => ({
       connected: state !== 'closed',
       canRecord: state !== 'closed',

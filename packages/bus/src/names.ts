@@ -5,6 +5,8 @@ export interface Names {
   /** A stream is named as its subject, in capitals. */
   stream(subject: string): string
   cancel(call: string): string
+  /** A store of objects, apart from those of other systems on the server. */
+  bucket(name: string): string
 }
 
 export function openNames(prefix: string): Names {
@@ -22,5 +24,6 @@ export function openNames(prefix: string): Names {
     subject,
     stream: (name) => subject(name).toUpperCase().replaceAll('.', '_'),
     cancel: (call) => `${prefix}.v1.cancel.${call}`,
+    bucket: (name) => `${prefix}_${name}`,
   }
 }

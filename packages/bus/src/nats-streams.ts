@@ -27,6 +27,8 @@ export interface Streams {
   /** Events: in files, kept for seven days, and known again by their id for two minutes. */
   events(subject: string): Place
   consumer(subject: string, name: string): Place
+  /** Objects: in files, for as long as nobody deletes them; one that finds it full is refused. */
+  bucket(name: string, maxBytes: number): Place
 }
 
 /** A stream, or a stream and a consumer of it, that is made when it is not there and changed when it differs. */
@@ -54,11 +56,15 @@ export function openStreams({ link, names, timing, replicas }: StreamOptions): S
   const places = new Map<string, Place>()
 
   function place(subject: string, config: Partial<StreamConfig>, consumer?: Partial<ConsumerConfig>): Place {
-    const key = `${subject} ${consumer?.durable_name ?? ''}`
+    const stream = names.stream(subject)
+    return placeOf(stream, { subjects: [names.subject(subject)], ...config }, consumer)
+  }
+
+  function placeOf(stream: string, config: Partial<StreamConfig>, consumer?: Partial<ConsumerConfig>): Place {
+    const key = `${stream} ${consumer?.durable_name ?? ''}`
     const known = places.get(key)
     if (known) return known
-    const stream = names.stream(subject)
-    const wanted = { ...config, name: stream, subjects: [names.subject(subject)], num_replicas: replicas }
+    const wanted = { ...config, name: stream, num_replicas: replicas }
     const made = openPlace(link, stream, async () => {
       try {
         const manager = await link.connection.jetstreamManager({ checkAPI: false })
@@ -111,6 +117,17 @@ export function openStreams({ link, names, timing, replicas }: StreamOptions): S
         max_deliver: -1,
         // events that wait for their next try count here too, and must not hold up the others
         max_ack_pending: 100_000,
+      }),
+    // named and laid out as the NATS object store has it
+    bucket: (name, maxBytes) =>
+      placeOf(`OBJ_${name}`, {
+        subjects: [`$O.${name}.C.>`, `$O.${name}.M.>`],
+        storage: StorageType.File,
+        retention: RetentionPolicy.Limits,
+        discard: DiscardPolicy.New,
+        max_bytes: maxBytes,
+        allow_rollup_hdrs: true,
+        allow_direct: true,
       }),
   }
 }

@@ -16,6 +16,7 @@ import type { Wiring } from './nats-exchange.ts'
 import { openHealth } from './nats-health.ts'
 import { openInbox } from './nats-inbox.ts'
 import { openLink } from './nats-link.ts'
+import { openObjects } from './nats-objects.ts'
 import { serveQueue } from './nats-queue.ts'
 import { openRecorder } from './nats-record.ts'
 import { type Served, serveDirect } from './nats-serve.ts'
@@ -102,6 +103,8 @@ export async function natsBus(options: NatsBusOptions): Promise<Bus> {
         },
       })
     },
+
+    objects: (objectsOptions) => openObjects(wiring, objectsOptions),
 
     status: () => ({
       connected: link.connected,

@@ -1,2 +1,6 @@
+export * from './ids.ts'
 export * from './local.ts'
-export type * from './store.ts'
+export * from './media-types.ts'
+export * from './names.ts'
+export * from './objects.ts'
+export * from './store.ts'

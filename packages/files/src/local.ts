@@ -4,10 +4,7 @@ import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { Fault } from '@tollgate/contracts'
-import type { FileStore, StoredFile } from './store.ts'
-
-/** An upload that was not finished by then belongs to a process that died. */
-const ABANDONED_MS = 24 * 60 * 60 * 1000
+import { ABANDONED_MS, type FileStore, type StoredFile } from './store.ts'
 
 /**
  * A file store in a folder, for one machine or a shared volume. Content is written beside the files, flushed, and
@@ -16,7 +13,7 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000
 export async function localFiles(folder: string): Promise<FileStore> {
   const incoming = join(folder, 'incoming')
   await mkdir(incoming, { recursive: true, mode: 0o700 })
-  await removeAbandoned(incoming)
+  await removeAbandoned(incoming, ABANDONED_MS)
   const place = (id: string) => {
     if (!/^[\w-]{1,128}$/.test(id)) throw new Fault('invalid_request', 'not a file id')
     return join(folder, createHash('sha256').update(id).digest('hex').slice(0, 2), id)
@@ -52,6 +49,13 @@ export async function localFiles(folder: string): Promise<FileStore> {
     async delete(id) {
       return (await unlessMissing(unlink(place(id)).then(() => true))) ?? false
     },
+    async ids() {
+      const shelves = (await readdir(folder)).filter((name) => /^[0-9a-f]{2}$/.test(name))
+      const found: string[] = []
+      for (const shelf of shelves) found.push(...(await readdir(join(folder, shelf))))
+      return found
+    },
+    tidy: (olderThanMs) => removeAbandoned(incoming, olderThanMs),
   }
 }
 
@@ -67,12 +71,16 @@ const atMost = (maxBytes: number) =>
     }
   }
 
-async function removeAbandoned(incoming: string): Promise<void> {
+async function removeAbandoned(incoming: string, olderThanMs: number): Promise<number> {
+  let removed = 0
   for (const name of await readdir(incoming)) {
     const path = join(incoming, name)
     const found = await unlessMissing(stat(path))
-    if (found && Date.now() - found.mtimeMs > ABANDONED_MS) await rm(path, { force: true })
+    if (!found || Date.now() - found.mtimeMs <= olderThanMs) continue
+    await rm(path, { force: true })
+    removed += 1
   }
+  return removed
 }
 
 /** A file that is not there is an answer; any other trouble with the disk is not. */

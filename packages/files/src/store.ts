@@ -1,3 +1,6 @@
+/** What was not finished by then belongs to a process that died. */
+export const ABANDONED_MS = 24 * 60 * 60 * 1000
+
 export interface PutOptions {
   /** More than this is `too_large`, noticed while it streams; nothing is kept of it. */
   maxBytes: number
@@ -16,7 +19,10 @@ export interface StoredFile {
 export interface FileStore {
   /** Stores the whole content or nothing: a reader never sees half a file. An id used again is replaced in one step. */
   put(id: string, content: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredFile>
-  /** The content as it streams off the disk; undefined when there is no such file. Whoever takes it reads it or destroys it. */
+  /**
+   * The content as it streams out; undefined when there is no such file. Whoever takes it reads it or destroys it. A file
+   * replaced or deleted meanwhile is read whole or not to its end, never mixed.
+   */
   get(
     id: string,
     options?: { signal?: AbortSignal },
@@ -24,4 +30,8 @@ export interface FileStore {
   stat(id: string): Promise<StoredFile | undefined>
   /** False when there was nothing to delete. */
   delete(id: string): Promise<boolean>
+  /** Every file there is, in no order. */
+  ids(): Promise<string[]>
+  /** Removes what writers who died left half-written and older than this. Resolves to how many there were. */
+  tidy(olderThanMs: number): Promise<number>
 }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Handler } from '@tollgate/bus'
-import { Fault, type FileReference, type sandboxSeed } from '@tollgate/contracts'
-import type { FileStore } from '@tollgate/files'
+import { Fault, type sandboxSeed } from '@tollgate/contracts'
+import { type FileStore, workspaceNames } from '@tollgate/files'
 import type { Log } from '@tollgate/telemetry'
 import type { Provider } from './provider.ts'
 import { traced } from './traced.ts'
@@ -37,31 +37,3 @@ export const seedSession =
     }
     return { names }
   }
-
-/**
- * FI-13: the last segment of each name without what a shell or a path could trip over; equal ones are numbered
- * (`data.csv`, `data-2.csv`), whatever letters' case they were written in.
- */
-export function workspaceNames(references: readonly Pick<FileReference, 'name'>[]): string[] {
-  const taken = new Set<string>()
-  return references.map(({ name }) => {
-    const plain = plainName(name)
-    const dot = plain.lastIndexOf('.')
-    const [stem, extension] = dot > 0 ? [plain.slice(0, dot), plain.slice(dot)] : [plain, '']
-    let free = plain
-    for (let number = 2; taken.has(free.toLowerCase()); number += 1) free = `${stem}-${number}${extension}`
-    taken.add(free.toLowerCase())
-    return free
-  })
-}
-
-const MAX_NAME_CHARACTERS = 100
-
-function plainName(name: string): string {
-  const last = name.toWellFormed().split(/[/\\]/).at(-1) ?? ''
-  const safe = last.replace(/[^\p{L}\p{N}\p{M} ._()+=@,-]/gu, '').replace(/^[\s.-]+|[\s.]+$/g, '')
-  const characters = [...safe]
-  if (characters.length <= MAX_NAME_CHARACTERS) return safe || 'file'
-  const extension = /\.[^.]{1,16}$/.exec(safe)?.[0] ?? ''
-  return characters.slice(0, MAX_NAME_CHARACTERS - [...extension].length).join('') + extension
-}

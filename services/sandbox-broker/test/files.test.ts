@@ -1,8 +1,8 @@
 import type { Bus } from '@tollgate/bus'
 import { sandboxSeed } from '@tollgate/contracts'
+import { workspaceNames } from '@tollgate/files'
 import type { FakeSandboxOptions } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
-import { workspaceNames } from '../src/seed.ts'
 import { content, lease, run, soon, start, tenancy } from './rig.ts'
 
 describe('files for the code', () => {
