@@ -78,6 +78,8 @@ export interface Capabilities {
   images: boolean
   /** Has file operations; a `protocol` backend may still answer that it has none. */
   files: boolean
+  /** Is to be told at every lease how long the session may live (CP-24); a backend with clocks of its own is not (CP-03). */
+  lifetimes?: boolean
 }
 
 /**
@@ -95,12 +97,6 @@ export interface Provider {
   list(session: string, path: string, limits: CallLimits): Promise<{ status: 'ok'; files: WorkspaceFile[] } | Refusal>
   get(session: string, path: string, limits: CallLimits): Promise<FileContent | Refusal>
   put(session: string, file: SeedFile, limits: CallLimits): Promise<{ status: 'ok'; path: string } | Refusal>
-  /**
-   * Sets when the session ends, counted from now (C-12): of providers whose sessions end at a set time. They are told
-   * `maxLifetimeSeconds` at every lease (CP-24), and report as `idleTimeoutSeconds` what they were asked to. A backend
-   * with an idle clock of its own has no such operation (CP-25).
-   */
-  keepAlive?(session: string, seconds: number, limits: CallLimits): Promise<{ status: 'ok' } | Refusal>
   close(): Promise<void>
 }
 
