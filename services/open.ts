@@ -1,6 +1,7 @@
 import type { Bus } from '@tollgate/bus'
 import type { Config } from '@tollgate/config'
 import type { Database } from '@tollgate/db'
+import { openSecrets } from '@tollgate/secrets'
 import type { Running } from '@tollgate/service'
 import type { Log } from '@tollgate/telemetry'
 import * as slices from './slices.ts'
@@ -87,9 +88,17 @@ export const open = {
     return startRenderWorker({ bus, log, settings: slices.renderSettings(config, executable) })
   },
 
-  async sandboxBroker({ config, bus, log }: Shared, sandbox: SandboxAt): Promise<Running> {
+  /** Without a database it keeps no sandbox from one request to the next, and no key of a hosted provider. */
+  async sandboxBroker({ config, env, bus, log }: Shared, sandbox: SandboxAt, db?: Database): Promise<Running> {
     const { startSandboxBroker } = await import('@tollgate/sandbox-broker')
-    return startSandboxBroker({ bus, log, settings: slices.sandboxBrokerSettings(config, sandbox) })
+    return startSandboxBroker({
+      bus,
+      log,
+      settings: slices.sandboxBrokerSettings(config, sandbox),
+      secrets: openSecrets(env.OTARI_SECRET_KEY),
+      ...(db ? { db } : {}),
+      ...(env.E2B_API_KEY ? { environmentKey: env.E2B_API_KEY } : {}),
+    })
   },
 }
 

@@ -113,7 +113,16 @@ function perMillion(dollars: number | string): string {
 
 export const sandboxBrokerSettings = (config: Config, { url, token, why }: SandboxAt): SandboxBrokerSettings => ({
   provider: config.sandbox_provider,
+  e2b: {
+    domain: config.sandbox_e2b_domain,
+    template: config.sandbox_e2b_template,
+    internet: config.sandbox_e2b_internet,
+    ...(config.sandbox_e2b_api_url === undefined ? {} : { apiUrl: config.sandbox_e2b_api_url }),
+    ...(config.sandbox_e2b_sandbox_url === undefined ? {} : { sandboxUrl: config.sandbox_e2b_sandbox_url }),
+  },
   execTimeoutSeconds: config.sandbox_exec_timeout_sec,
+  containerIdleSeconds: config.sandbox_container_idle_ttl_sec,
+  containerLifetimeSeconds: config.sandbox_container_max_lifetime_sec,
   ...(url === undefined ? {} : { url }),
   ...(why === undefined ? {} : { unavailableReason: why }),
   ...(token === undefined ? {} : { token }),

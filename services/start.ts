@@ -38,7 +38,9 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
     life.keep(name, await openSandbox(setup, { port: config.sandbox_port, token: config.sandbox_token }))
     return
   }
-  const db = name === 'gateway' || name === 'billing' ? await openPostgres(name, life, setup) : undefined
+  const keepsRows =
+    name === 'gateway' || name === 'billing' || (name === 'sandbox-broker' && config.database_url !== undefined)
+  const db = keepsRows ? await openPostgres(name, life, setup) : undefined
   if (config.nats_url === undefined)
     throw new Error(`${name} meets the other services on NATS: set nats_url (OTARI_NATS_URL), or run \`all\``)
   const bus = await natsBus({
@@ -72,7 +74,7 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
       life.keep(name, await open.renderWorker(shared))
       break
     case 'sandbox-broker':
-      life.keep(name, await open.sandboxBroker(shared, { url: config.sandbox_url, token: config.sandbox_token }))
+      life.keep(name, await open.sandboxBroker(shared, { url: config.sandbox_url, token: config.sandbox_token }, db))
       break
     default:
       return name satisfies never
@@ -95,11 +97,11 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
   const bus = memoryBus({ log })
   const shared: Shared = { ...setup, bus, version }
   const sandbox =
-    config.sandbox_url === undefined
+    config.sandbox_url === undefined && config.sandbox_provider === 'protocol'
       ? await openBundledSandbox(life, setup)
       : { url: config.sandbox_url, token: config.sandbox_token }
   life.keep('billing', await open.billing(shared, db))
-  life.keep('sandbox-broker', await open.sandboxBroker(shared, sandbox))
+  life.keep('sandbox-broker', await open.sandboxBroker(shared, sandbox, db))
   life.keep('search-broker', await open.searchBroker(shared))
   life.keep('fetch-worker', await open.fetchWorker(shared))
   if (config.mcp_browser_enabled) life.keep('render-worker', await open.renderWorker(shared))

@@ -147,13 +147,26 @@ export const configSchema = z.strictObject({
   mcp_image_max_mb: z.number().positive().max(5).default(3),
 
   // code execution
-  sandbox_provider: z.enum(['protocol']).default('protocol'),
+  sandbox_provider: z.enum(['protocol', 'e2b']).default('protocol'),
+  sandbox_e2b_template: z.string().min(1).max(128).default('code-interpreter-v1'),
+  /** Whether code in a hosted sandbox reaches the internet. */
+  sandbox_e2b_internet: z.boolean().default(false),
+  /** For a deployment of E2B's infrastructure of one's own; the two URLs follow from it when absent. */
+  sandbox_e2b_domain: z
+    .string()
+    .regex(/^[a-z0-9.-]{1,255}$/i, 'must be a host name')
+    .default('e2b.app'),
+  sandbox_e2b_api_url: httpUrl.optional(),
+  sandbox_e2b_sandbox_url: httpUrl.optional(),
   sandbox_url: httpUrl.optional(),
   sandbox_token: secret.optional(),
   sandbox_purpose_hint: z.string().max(2_048).optional(),
   sandbox_session_image: z.string().min(1).optional(),
   sandbox_allowed_session_images: z.array(z.string().min(1).max(512)).max(100).default([]),
   sandbox_exec_timeout_sec: z.int().min(1).max(60).default(60),
+  /** 0 keeps no sandbox beyond its request (C-08). */
+  sandbox_container_idle_ttl_sec: z.int().min(0).max(86_400).default(600),
+  sandbox_container_max_lifetime_sec: z.int().min(1).max(86_400).default(3_600),
   code_execution_executor: z.enum(['auto', 'otari', 'provider']).default('auto'),
   code_execution_workspace_default: z.boolean().default(true),
 

@@ -18,6 +18,8 @@ import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
 import { modelRoutes } from './routes/models.ts'
 import { pricingRoutes } from './routes/pricing.ts'
+import { responsesRoute } from './routes/responses.ts'
+import { sandboxCredentialRoutes } from './routes/sandbox-credential.ts'
 import { searchRoute } from './routes/search.ts'
 import { toolRoutes } from './routes/tools.ts'
 import { usageRoutes } from './routes/usage.ts'
@@ -60,6 +62,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const mixedTurns = rememberMixedTurns()
   const rateLimit = openRateLimit(settings)
   const direct = { bus, log, settings, identities, policies, rateLimit }
+  const answers = { ...direct, capabilities, mixedTurns, models }
   const notReady = () => whyNotReady(bus, db)
 
   const { server, drain } = await buildApp({
@@ -69,10 +72,8 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     bodyLimitBytes: settings.bodyLimitBytes,
     notReady,
     routes: (cut) => [
-      chatCompletionsRoute(
-        { bus, log, settings, capabilities, policies, mixedTurns, identities, models, rateLimit },
-        cut,
-      ),
+      chatCompletionsRoute(answers, cut),
+      responsesRoute(answers, cut),
       fetchRoute(direct, cut),
       searchRoute(direct, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
@@ -85,6 +86,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       webPolicyRoutes({ db, policies, settings, capabilities }),
       pricingRoutes({ bus }),
       usageRoutes({ bus }),
+      sandboxCredentialRoutes({ bus }),
     ],
   })
   const url = await listen(server, needs)

@@ -11,6 +11,9 @@ export interface E2bSettings {
   sandboxUrl?: string
 }
 
+/** The vendor's cloud, and its template with an interpreter in it. */
+export const e2bDefaults: E2bSettings = { domain: 'e2b.app', template: 'code-interpreter-v1', internet: false }
+
 /** Where a sandbox listens: its agent (files, commands), and the server of the interpreter. */
 export const AGENT_PORT = 49983
 export const INTERPRETER_PORT = 49999
