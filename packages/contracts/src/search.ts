@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { domainPolicy } from './fetch.ts'
+import { fetchProvider } from './fetch-instance.ts'
 import { rpc } from './rpc.ts'
 import { searchOption } from './search-options.ts'
 import { tenancy } from './tenancy.ts'
@@ -106,7 +107,7 @@ export const searchProvider = z.object({
 })
 export type SearchProviderEntry = z.infer<typeof searchProvider>
 
-/** What the deployment can search with; the gateway caches it and drops it on `changed.settings`. */
+/** What the deployment can search and fetch with; the gateway caches it and drops it on `changed.settings`. */
 export const searchDescribe = rpc({
   subject: 'tg.v1.search.describe',
   delivery: 'direct',
@@ -124,5 +125,8 @@ export const searchDescribe = rpc({
         provider: z.string(),
       })
       .nullable(),
+    fetchProviders: z.array(fetchProvider).default([]),
+    /** The instance that fetches pages for models (F-19); null: the built-in fetcher. */
+    inLoopFetch: z.object({ label: z.string(), instance: z.string(), provider: z.string() }).nullable().default(null),
   }),
 })

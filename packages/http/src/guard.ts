@@ -40,6 +40,19 @@ export function judgeUrl(raw: string): UrlVerdict {
   return host === undefined ? { ok: false } : { ok: true, url, host }
 }
 
+const classifyLiteral = addressClassifier()
+
+/**
+ * Judges a URL that somebody else is going to fetch: all that can be told without a look-up (F-40). Its host may be neither
+ * this machine by name nor an address that is not public, however spelled; any other name is theirs to resolve.
+ */
+export function judgeUnresolved(raw: string): UrlVerdict {
+  const judged = judgeUrl(raw)
+  if (!judged.ok || isLoopbackName(judged.host)) return { ok: false }
+  const isPrivate = parseAddress(judged.host) !== undefined && classifyLiteral(judged.host) !== 'public'
+  return isPrivate ? { ok: false } : judged
+}
+
 /** C0 controls, DEL and backslash: parsers disagree about each of them. */
 export function hasForbiddenCharacter(text: string): boolean {
   for (let i = 0; i < text.length; i++) {

@@ -1,14 +1,8 @@
 import type { FailureTag } from '@tollgate/contracts'
 import { httpFailure, type TrustedClient } from '@tollgate/http'
-import type {
-  ProviderAccess,
-  ProviderAnswer,
-  ProviderRequest,
-  ProviderSearch,
-  SearchProvider,
-} from './providers/provider.ts'
+import type { ProviderRequest, ReplyReader } from './providers/provider.ts'
 
-export type Asked = { status: 'ok'; answer: ProviderAnswer } | ProviderFailure
+export type Asked<A> = { status: 'ok'; answer: A } | ProviderFailure
 
 /** All that anybody outside may know of a provider's failure (SP-03). */
 export interface ProviderFailure {
@@ -27,20 +21,19 @@ export interface AskOptions {
  * One request to a provider. Whatever goes wrong with it becomes a tag: its body, URL and key end here (SP-03). Only a
  * fired signal throws.
  */
-export async function askProvider(
+export async function askProvider<A>(
   client: TrustedClient,
-  provider: SearchProvider,
-  access: ProviderAccess,
-  search: ProviderSearch,
+  request: ProviderRequest,
+  reader: ReplyReader<A>,
   { deadline, signal }: AskOptions,
-): Promise<Asked> {
-  const reply = await sendRequest(client, provider.request(search, access), { deadline, signal })
+): Promise<Asked<A>> {
+  const reply = await sendRequest(client, request, { deadline, signal })
   if (reply.status === 'failed') return reply
   const { httpStatus } = reply
   const content = readJson(reply.bytes)
   const general = httpFailure(httpStatus)
-  if (general) return { status: 'failed', tag: provider.failure?.(httpStatus, content) ?? general, httpStatus }
-  const read = provider.answer.safeParse(content)
+  if (general) return { status: 'failed', tag: reader.failure?.(httpStatus, content) ?? general, httpStatus }
+  const read = reader.answer.safeParse(content)
   return read.success ? { status: 'ok', answer: read.data } : { status: 'failed', tag: 'invalid_response', httpStatus }
 }
 

@@ -1,4 +1,5 @@
 import type { SearchOptionValues } from '@tollgate/contracts'
+import type { FetchInstance } from './fetch/instances.ts'
 import type { SearchProvider } from './providers/provider.ts'
 import type { Slots } from './slots.ts'
 
@@ -16,6 +17,7 @@ export interface Backend {
   options: SearchOptionValues
   /** Most hits of one search; absent when neither provider nor setting has a limit. */
   mostResults: number | undefined
-  pages: { read: boolean; allowPrivateHosts: boolean }
+  /** Whether the pages of its hits are read, and by what: the built-in fetcher where `fetcher` is undefined. */
+  pages: { read: boolean; allowPrivateHosts: boolean; fetcher: FetchInstance | undefined }
   slots: Slots
 }

@@ -1,15 +1,18 @@
 import { type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { Fault, searchDescribe, searchMcp, searchQuery } from '@tollgate/contracts'
+import { Fault, searchDescribe, searchFetch, searchMcp, searchQuery } from '@tollgate/contracts'
 import { openTrustedClient } from '@tollgate/http'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import type { Backend } from './backend.ts'
 import { describe } from './describe.ts'
+import { entryProblems } from './entries.ts'
+import { configuredFetchInstances } from './fetch/instances.ts'
+import { openFetching } from './fetch/observed.ts'
 import { inLoopDefault, warnOfUnknownDefault } from './in-loop.ts'
 import { configuredInstances } from './instances.ts'
 import { legacyBackend } from './legacy.ts'
 import { openMcpSearch } from './mcp/search.ts'
 import { countSearch, type SearchOutcome } from './metrics.ts'
-import { type SearchContext, type SearchReply, type SearchRequest, search } from './search.ts'
+import { REPLY_MS, type SearchContext, type SearchReply, type SearchRequest, search } from './search.ts'
 import { defaultBounds, type SearchSettings } from './settings.ts'
 import { openSlots } from './slots.ts'
 import { trackWork } from './work.ts'
@@ -18,23 +21,28 @@ export interface SearchBrokerNeeds extends CommonNeeds {
   settings: SearchSettings
 }
 
-/** Searches taken at once; each backend has narrower bounds of its own. */
-const SEARCH_SLOTS = 256
+/** Calls of a kind taken at once; each backend has narrower bounds of its own. */
+const CALL_SLOTS = 256
 
 const tracer = trace.getTracer('@tollgate/search-broker')
 
-/** Serves searches on the deployment's backends. Keys and addresses of providers are known in here and nowhere else (S-70). */
+/** Serves searches and fetches on the deployment's backends. Keys and addresses of providers are known in here and nowhere else (S-70). */
 export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeeds): Promise<Running> {
   const bounds = { ...defaultBounds, ...settings.bounds }
-  const instances = configuredInstances(settings, bounds, log)
+  const problems = entryProblems(settings)
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  const fetchers = configuredFetchInstances(settings, bounds, log)
+  const instances = configuredInstances(settings, fetchers, bounds, log)
   const legacy = legacyBackend(settings.legacy, bounds, log)
   warnOfUnknownDefault(settings.webSearchDefaultTool, instances, log)
   const inLoop = () => inLoopDefault(settings.webSearchDefaultTool, legacy, instances)
 
   const work = trackWork()
   const client = openTrustedClient({ connections: bounds.searches })
+  const fetchPage = openFetching(client, log)
   const parts = {
     bus,
+    fetchPage,
     client,
     log,
     pageSlots: openSlots({ places: bounds.pages, waiting: bounds.waitingPages }),
@@ -82,7 +90,7 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
         const { deadline, emit } = context
         return run(choose(request.instance), request, { signal, deadline, emit })
       }),
-    { slots: SEARCH_SLOTS },
+    { slots: CALL_SLOTS },
   )
   await bus.serve(
     searchMcp,
@@ -97,9 +105,20 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
         log.warn({ request: request.tenancy.request, provider, outcome, httpStatus }, 'search failed')
       return reply
     },
-    { slots: SEARCH_SLOTS },
+    { slots: CALL_SLOTS },
   )
-  await bus.serve(searchDescribe, async () => describe(instances.all(), inLoop()))
+  await bus.serve(
+    searchFetch,
+    ({ instance: name, tenancy, ...wanted }, { signal, deadline }) =>
+      work.run(signal, async (ends) => {
+        const instance = fetchers.find(name)
+        if (!instance) throw new Fault('not_found', `Unknown fetch tool '${name}'.`)
+        const limits = { deadline: deadline - REPLY_MS, signal: ends }
+        return fetchPage(instance, { ...wanted, request: tenancy.request }, limits)
+      }),
+    { slots: CALL_SLOTS },
+  )
+  await bus.serve(searchDescribe, async () => describe(instances.all(), inLoop(), fetchers))
 
   return {
     async close(deadline) {

@@ -1,6 +1,9 @@
-import type { SearchProviderEntry, searchDescribe } from '@tollgate/contracts'
+import type { FetchProviderEntry, SearchProviderEntry, searchDescribe } from '@tollgate/contracts'
 import type { z } from 'zod'
 import type { Backend } from './backend.ts'
+import { fetchProviders } from './fetch/catalogue.ts'
+import type { FetchInstances } from './fetch/instances.ts'
+import type { FetchProvider } from './fetch/provider.ts'
 import { openOptions } from './options.ts'
 import { providers } from './providers/catalogue.ts'
 import type { SearchProvider } from './providers/provider.ts'
@@ -9,10 +12,16 @@ import type { SearchProvider } from './providers/provider.ts'
 export const describe = (
   instances: Backend[],
   inLoop: Backend | undefined,
+  fetchers: FetchInstances,
 ): z.input<(typeof searchDescribe)['output']> => ({
-  instances: instances.flatMap(({ instance, provider, mostResults }) =>
-    instance === null ? [] : [{ name: instance, kind: 'search', provider: provider.id, ...number(mostResults) }],
-  ),
+  instances: [
+    ...instances.flatMap(({ instance, provider, mostResults }) =>
+      instance === null
+        ? []
+        : [{ name: instance, kind: 'search' as const, provider: provider.id, ...number(mostResults) }],
+    ),
+    ...fetchers.all().map(({ name, provider }) => ({ name, kind: 'fetch' as const, provider: provider.id })),
+  ],
   providers: providers.map(describeProvider),
   inLoop: inLoop
     ? {
@@ -21,6 +30,10 @@ export const describe = (
         instance: inLoop.instance,
         provider: inLoop.provider.id,
       }
+    : null,
+  fetchProviders: fetchProviders.map(describeFetchProvider),
+  inLoopFetch: fetchers.inLoop
+    ? { label: fetchers.inLoop.label, instance: fetchers.inLoop.name, provider: fetchers.inLoop.provider.id }
     : null,
 })
 
@@ -33,6 +46,15 @@ const describeProvider = (provider: SearchProvider): SearchProviderEntry => ({
   ...number(provider.maxResults),
   queryInUrl: provider.queryInUrl,
   keyInUrl: provider.keyInUrl,
+  options: openOptions(provider).map(({ operatorOnly: _, ...option }) => option),
+})
+
+const describeFetchProvider = (provider: FetchProvider): FetchProviderEntry => ({
+  id: provider.id,
+  docUrl: provider.docUrl,
+  requiresApiKey: provider.requiresApiKey,
+  defaultApiBase: provider.defaultApiBase,
+  reportsFinalUrl: provider.reportsFinalUrl,
   options: openOptions(provider).map(({ operatorOnly: _, ...option }) => option),
 })
 

@@ -1,2 +1,2 @@
 export { type SearchBrokerNeeds, startSearchBroker } from './broker.ts'
-export type { LegacySettings, SearchBounds, SearchSettings, SearchToolSettings } from './settings.ts'
+export type { LegacySettings, SearchBounds, SearchSettings, SearchToolSettings, ToolEntry } from './settings.ts'

@@ -1,7 +1,7 @@
 import { otariLabel } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Backend } from './backend.ts'
-import { baseProblem } from './instances.ts'
+import { baseProblem } from './entries.ts'
 import { deploymentOptions } from './options.ts'
 import { brave } from './providers/brave.ts'
 import type { SearchProvider } from './providers/provider.ts'
@@ -42,7 +42,12 @@ export function legacyBackend(settings: LegacySettings, bounds: SearchBounds, lo
     instance: null,
     timeoutMs: LEGACY_TIMEOUT_MS,
     mostResults: LEGACY_MOST_RESULTS,
-    pages: { read: settings.extract !== false, allowPrivateHosts: settings.allowPrivateHosts === true },
+    // S-75: these are read by the built-in fetcher, whatever fetches for models
+    pages: {
+      read: settings.extract !== false,
+      allowPrivateHosts: settings.allowPrivateHosts === true,
+      fetcher: undefined,
+    },
     slots: openSlots({ places: bounds.searches, waiting: bounds.waitingSearches }),
   }
   if (provider && apiKey !== undefined) {

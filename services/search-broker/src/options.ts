@@ -3,7 +3,7 @@ import type { Log } from '@tollgate/telemetry'
 import type { ProviderOption, SearchProvider } from './providers/provider.ts'
 
 /** Options of a provider that a declaration or a workspace may set. */
-export const openOptions = ({ options }: SearchProvider): ProviderOption[] =>
+export const openOptions = ({ options }: { options: readonly ProviderOption[] }): ProviderOption[] =>
   options.filter((option) => !option.operatorOnly)
 
 /** The two lowest layers, which the deployment decides: what the provider's adapter presets, then the instance's own (S-36). */

@@ -7,7 +7,9 @@ import { type Asked, askProvider, type ProviderFailure } from './ask.ts'
 import type { Backend } from './backend.ts'
 import { sumCosts } from './costs.ts'
 import { enrich, ownBody } from './enrich.ts'
+import type { FetchPage } from './fetch/observed.ts'
 import { layerOptions } from './options.ts'
+import { builtinReader, instanceReader } from './page-readers.ts'
 import type { FoundHit, ProviderAnswer } from './providers/provider.ts'
 import { admit, showHit } from './results.ts'
 import { DEFAULT_RESULTS } from './settings.ts'
@@ -23,13 +25,14 @@ export type SearchContext = Pick<
 export interface SearchParts {
   bus: Bus
   client: TrustedClient
+  fetchPage: FetchPage
   pageSlots: Slots
   log: Log
   defaultResults: number | undefined
 }
 
 /** Kept back of the caller's deadline, so that an answer about a late provider still arrives in time. */
-const REPLY_MS = 500
+export const REPLY_MS = 500
 
 /** One search on a backend: ask, judge the hits, read their pages. A provider's failure is an answer (S-37). */
 export async function search(
@@ -66,7 +69,7 @@ async function ask(
   count: number,
   { deadline, signal }: { deadline: number; signal: AbortSignal },
   { client, log }: SearchParts,
-): Promise<Asked> {
+): Promise<Asked<ProviderAnswer>> {
   const { provider, apiBase, apiKey, slots, timeoutMs } = backend
   if (apiBase === undefined) {
     throw new Fault(
@@ -88,7 +91,7 @@ async function ask(
   }
   try {
     const asked = await slots.run(limit.signal, () =>
-      askProvider(client, provider, { apiBase, apiKey }, wanted, {
+      askProvider(client, provider.request(wanted, { apiBase, apiKey }), provider, {
         deadline: Math.min(deadline, Date.now() + timeoutMs),
         signal,
       }),
@@ -111,18 +114,11 @@ async function readPages(
   hits: FoundHit[],
   deadline: number,
   { signal, emit }: SearchContext,
-  { bus, pageSlots }: SearchParts,
+  { bus, fetchPage, pageSlots }: SearchParts,
 ): Promise<{ bodies: string[]; costs: ProviderAnswer['cost'][] }> {
-  const { read, allowPrivateHosts } = backend.pages
+  const { read, allowPrivateHosts, fetcher } = backend.pages
   if (!read || !wanted) return { bodies: hits.map(ownBody), costs: [] }
-  const onReading = () => emit({ type: 'reading' })
-  return enrich(bus, hits, {
-    tenancy,
-    policy,
-    allowPrivateHosts,
-    deadline,
-    signal,
-    slots: pageSlots,
-    onReading,
-  })
+  const limits = { tenancy, policy, deadline, signal, slots: pageSlots }
+  const readPage = fetcher ? instanceReader(fetchPage, fetcher) : builtinReader(bus, allowPrivateHosts)
+  return enrich(readPage, hits, { ...limits, onReading: () => emit({ type: 'reading' }) })
 }

@@ -1,11 +1,15 @@
-/** A `search_tools` entry as configured (CFG-25). */
-export interface SearchToolSettings {
+/** A `fetch_tools` entry as configured (FP-01), and what one of `search_tools` has as well. */
+export interface ToolEntry {
   /** Defaults to the entry's name. */
   provider?: string | undefined
   apiKey?: string | undefined
   apiBase?: string | undefined
   timeoutMs?: number | undefined
   options?: Record<string, unknown> | undefined
+}
+
+/** A `search_tools` entry as configured (CFG-25). */
+export interface SearchToolSettings extends ToolEntry {
   /** The fetch instance that reads its hits' pages (S-55). */
   fetchTool?: string | undefined
 }
@@ -37,8 +41,11 @@ export interface McpSearchSettings {
 
 export interface SearchSettings {
   searchTools: Record<string, SearchToolSettings>
+  fetchTools?: Record<string, ToolEntry> | undefined
   /** An instance's name, or `none`. */
   webSearchDefaultTool?: string | undefined
+  /** A fetch instance's name, or `builtin_fetch`. */
+  webFetchDefaultTool?: string | undefined
   /** Hits asked for when a request does not say (S-33). */
   webSearchMaxResults?: number | undefined
   legacy: LegacySettings
@@ -52,13 +59,24 @@ export interface SearchBounds {
   searches: number
   /** Searches waiting for one of those places; a further one is `rate_limited`. */
   waitingSearches: number
+  /** Pages being fetched by one fetch instance, for models and for searches together. */
+  fetches: number
+  /** Pages waiting for one of those places; a further one is `rate_limited`. */
+  waitingFetches: number
   /** Result pages being read, over all searches. */
   pages: number
   /** Pages waiting for one of those places; a further one is not read, and its hit shows its snippet. */
   waitingPages: number
 }
 
-export const defaultBounds: SearchBounds = { searches: 16, waitingSearches: 64, pages: 40, waitingPages: 400 }
+export const defaultBounds: SearchBounds = {
+  searches: 16,
+  waitingSearches: 64,
+  fetches: 16,
+  waitingFetches: 128,
+  pages: 40,
+  waitingPages: 400,
+}
 
 /** Hits when neither request nor `web_search_max_results` says. */
 export const DEFAULT_RESULTS = 5

@@ -5,9 +5,9 @@ const MOST_LOOKED_AT = 20_000
 const unwanted = /[\p{Cc}\u2028\u2029\ufeff]/gu
 
 /** A text of several lines, valid, without control characters, no more than one empty line in a row. */
-export const clean = (text: string): string =>
+export const clean = (text: string, mostLookedAt = MOST_LOOKED_AT): string =>
   text
-    .slice(0, MOST_LOOKED_AT)
+    .slice(0, mostLookedAt)
     .toWellFormed()
     .replace(/\r\n?/g, '\n')
     .replace(unwanted, (character) => (character === '\n' || character === '\t' ? character : ' '))

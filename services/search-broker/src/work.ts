@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@tollgate/contracts'
 
@@ -9,6 +10,9 @@ export interface Work {
   close(deadline: number): Promise<boolean>
 }
 
+/** Five pages of a search at once, each with the waits within it, listen to the one signal; Node warns past ten. */
+const MOST_LISTENERS = 40
+
 export function trackWork(): Work {
   const running = new Set<Promise<unknown>>()
   const cut = new AbortController()
@@ -16,7 +20,9 @@ export function trackWork(): Work {
   return {
     async run(signal, task) {
       if (closing) throw new Fault('unavailable', 'This service is stopping.')
-      const promise = task(AbortSignal.any([signal, cut.signal]))
+      const ends = AbortSignal.any([signal, cut.signal])
+      setMaxListeners(MOST_LISTENERS, ends)
+      const promise = task(ends)
       running.add(promise)
       try {
         return await promise

@@ -1,7 +1,9 @@
 import { Fault, fetchFailure } from '@tollgate/contracts'
 import { fakeExa, fakeSearxng } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
+import type { SearchSettings } from '../src/index.ts'
 import { CANARY_KEY, kept } from './engines.ts'
+import { openExaContents, openFetcher } from './fetchers.ts'
 import { hitsOf, never, openWorld, tenancy, times } from './world.ts'
 
 type World = NonNullable<Parameters<typeof openWorld>[0]>
@@ -27,11 +29,6 @@ describe('pages in place of snippets', () => {
     ])
     expect(world.fetches.calls[0]).toMatchObject({ tenancy, url: 'https://site.test/0', timeoutMs: 5_000 })
     expect(world.fetches.calls[0]?.maxTextBytes).toBeGreaterThan(4 * 1_500)
-  })
-
-  test('S-58 an instance’s page follows the snippet', async () => {
-    const { world } = await openBare(site(1), { page: () => ({ label: 'tabstack:pages', text: ' the page ' }) })
-    expect(hitsOf(await world.query({}))[0]?.text).toBe('snippet of https://site.test/0\n\nthe page')
   })
 
   test('S-47 a page is cut like any other text', async () => {
@@ -165,24 +162,136 @@ describe('S-60 the search’s domains', () => {
   })
 })
 
-describe('costs', () => {
-  test('S-62 P-25 what pages cost is added to the search’s own cost, exactly', async () => {
-    const fake = await kept(fakeExa({ apiKey: CANARY_KEY }))
-    fake.finds(site(3).map((url) => ({ url, title: 'T' })))
-    fake.costs(0.005)
-    const settings = { searchTools: { exa: { apiKey: CANARY_KEY, apiBase: fake.url } } }
-    const world = await openWorld({ settings, page: () => ({ reportedCost: '0.001', label: 'exa:pages' }) })
+describe('pages by a fetch instance', () => {
+  /** Two fetch instances beside the built-in fetcher, each with every page of the site. */
+  async function openFetchers(n: number, settings: Partial<SearchSettings> = {}, searchTool: object = {}) {
+    const [exa, tabstack] = await Promise.all([openExaContents(), openFetcher('tabstack')])
+    for (const { fake } of [exa, tabstack]) fake.finds(site(n).map((url) => ({ url, text: `text of ${url}` })))
+    const fake = await kept(fakeSearxng())
+    fake.finds(site(n).map((url) => ({ url, title: 'T', content: `snippet of ${url}` })))
+    const world = await openWorld({
+      settings: {
+        searchTools: { searxng: { apiBase: fake.url, ...searchTool } },
+        fetchTools: { exa: exa.tool, tabstack: tabstack.tool },
+        ...settings,
+      },
+    })
+    const asked = () => ({
+      builtin: world.fetches.calls.length,
+      exa: exa.fake.requests.length,
+      tabstack: tabstack.fake.requests.length,
+    })
+    return { world, exa: exa.fake, tabstack: tabstack.fake, searxng: fake, asked }
+  }
+
+  test.each<[string, Partial<SearchSettings>, object, object]>([
+    ['nothing is said: the built-in one', {}, {}, { builtin: 2, exa: 0, tabstack: 0 }],
+    ['the default says it', { webFetchDefaultTool: 'exa' }, {}, { builtin: 0, exa: 2, tabstack: 0 }],
+    [
+      'the search tool says otherwise',
+      { webFetchDefaultTool: 'exa' },
+      { fetchTool: 'tabstack' },
+      { builtin: 0, exa: 0, tabstack: 2 },
+    ],
+    [
+      'the search tool says the built-in one',
+      { webFetchDefaultTool: 'exa' },
+      { fetchTool: 'builtin_fetch' },
+      { builtin: 2, exa: 0, tabstack: 0 },
+    ],
+    [
+      'the default is the built-in one',
+      { webFetchDefaultTool: 'builtin_fetch' },
+      {},
+      { builtin: 2, exa: 0, tabstack: 0 },
+    ],
+    ['the default is unknown', { webFetchDefaultTool: 'ghost' }, {}, { builtin: 2, exa: 0, tabstack: 0 }],
+    ['the search tool’s is unknown', { webFetchDefaultTool: 'exa' }, { fetchTool: 'ghost' }, { builtin: 2 }],
+  ])('S-55 FP-02 F-19 when %s', async (_name, settings, searchTool, expected) => {
+    const { world, asked } = await openFetchers(2, settings, searchTool)
+    expect(await world.query({})).toMatchObject({ status: 'ok' })
+    expect(asked()).toMatchObject(expected)
+  })
+
+  test('S-75 the older settings’ pages are the built-in fetcher’s in any case', async () => {
+    const { searxng, world, asked } = await openFetchers(2, {
+      searchTools: {},
+      webFetchDefaultTool: 'exa',
+      legacy: {},
+    })
+    const legacy = await openWorld({ settings: { legacy: { url: searxng.url }, webFetchDefaultTool: 'exa' } })
+    await legacy.query({})
+    expect(legacy.fetches.calls).toHaveLength(2)
+    expect([world.fetches.calls.length, asked().exa]).toEqual([0, 0])
+  })
+
+  test('S-58 FP-08 are asked for as much as a result shows, and follow the snippet', async () => {
+    const { world, exa } = await openFetchers(1, { webFetchDefaultTool: 'exa' })
+    expect(hitsOf(await world.query({}))[0]?.text).toBe('snippet of https://site.test/0\n\ntext of https://site.test/0')
+    expect(exa.requests[0]?.body).toEqual({ urls: ['https://site.test/0'], text: { maxCharacters: 1_500 } })
+  })
+
+  test('S-58 S-47 a provider that cannot be told is cut, and the whole result is too', async () => {
+    const { world, tabstack } = await openFetchers(1, { webFetchDefaultTool: 'tabstack' })
+    tabstack.finds([{ url: 'https://site.test/0', text: '漢'.repeat(3_000) }])
+    const [hit] = hitsOf(await world.query({}))
+    expect(hit?.text).toMatch(/^snippet of https:\/\/site\.test\/0\n\n漢+…$/u)
+    expect(Array.from(hit?.text ?? '')).toHaveLength(1_500)
+  })
+
+  test('S-59 what fails or is refused leaves the hit its snippet, and the search a success', async () => {
+    const urls = ['https://site.test/0', 'https://gone.test/', 'http://127.0.0.1/', 'https://bad.test/']
+    const { world, exa, searxng } = await openFetchers(1, { webFetchDefaultTool: 'exa' })
+    searxng.finds(urls.map((url) => ({ url, title: 'T', content: 'snippet' })))
+    const hits = hitsOf(await world.query({ policy: { blockedDomains: ['bad.test'] } }))
+    expect(hits.map(({ text }) => text)).toEqual(['snippet\n\ntext of https://site.test/0', 'snippet', 'snippet'])
+    // S-60: neither the blocked host nor our own machine is named to the provider
+    expect(exa.requests.map(({ body }) => body)).toMatchObject([{ urls: [urls[0]] }, { urls: [urls[1]] }])
+  })
+
+  test('S-58 a page that takes longer than the instance’s timeout is done without', async () => {
+    const { world, tabstack } = await openFetchers(2)
+    tabstack.suffers({ kind: 'hang' })
+    const tool = { provider: 'tabstack', apiKey: CANARY_KEY, apiBase: `${tabstack.url}/v1`, timeoutMs: 400 }
+    const fake = await kept(fakeSearxng())
+    fake.finds(site(2).map((url) => ({ url, title: 'T', content: 'snippet' })))
+    const searchTools = { searxng: { apiBase: fake.url } }
+    const quick = await openWorld({ settings: { searchTools, fetchTools: { tool }, webFetchDefaultTool: 'tool' } })
+    const texts = hitsOf(await quick.query({})).map(({ text }) => text)
+    expect(texts.toSorted()).toEqual(['snippet', expect.stringMatching(/^snippet\n\ntext of /)])
+    expect(world.fetches.calls).toEqual([])
+  })
+
+  test('S-56 S-63 the first twenty, five at a time', async () => {
+    const { world, exa } = await openFetchers(25, { webFetchDefaultTool: 'exa' })
+    exa.alwaysSuffers({ kind: 'slow', ms: 20 })
+    hitsOf(await world.query({ maxResults: 25 }))
+    expect([exa.requests.length, exa.mostInFlight]).toEqual([20, 5])
+  })
+
+  test('S-62 P-25 what Exa reports is added to the search’s own cost, exactly', async () => {
+    const engine = await kept(fakeExa({ apiKey: CANARY_KEY }))
+    engine.finds(site(3).map((url) => ({ url, title: 'T' })))
+    engine.costs(0.005)
+    const search = { provider: 'exa', apiKey: CANARY_KEY, apiBase: engine.url }
+    const { world } = await openFetchers(3, { searchTools: { search }, webFetchDefaultTool: 'exa' })
     expect(await world.query({})).toMatchObject({ status: 'ok', reportedCost: '0.008' })
   })
 
-  test('S-62 pages alone can have a cost, also one that could not be used', async () => {
-    const { world } = await openBare(site(2), {
-      page: ({ url }) => ({ reportedCost: '0.0000001', ...(url.endsWith('0') && { finalUrl: 'https://bad.test/' }) }),
-    })
-    const reply = await world.query({ policy: { blockedDomains: ['bad.test'] } })
-    expect(reply).toMatchObject({ reportedCost: '0.0000002' })
+  test('S-62 pages alone can have a cost; those that failed have none', async () => {
+    const { world, exa } = await openFetchers(3, { webFetchDefaultTool: 'exa' })
+    exa.says('https://site.test/1', { tag: 'CRAWL_NOT_FOUND', httpStatusCode: 404 })
+    exa.costs(0.0000001)
+    expect(await world.query({})).toMatchObject({ reportedCost: '0.0000002' })
   })
 
+  test('P-33 nothing is added for an instance that reports nothing', async () => {
+    const { world } = await openFetchers(3, { webFetchDefaultTool: 'tabstack' })
+    expect(await world.query({})).not.toHaveProperty('reportedCost')
+  })
+})
+
+describe('costs', () => {
   test('P-33 nothing is added for pages whose fetcher reports nothing', async () => {
     const { world } = await openBare(site(3))
     expect(await world.query({})).not.toHaveProperty('reportedCost')

@@ -1,4 +1,12 @@
-import { fakeBrave, fakeExa, fakeSearxng, fakeTavily } from '@tollgate/testing'
+import {
+  fakeBrave,
+  fakeDeepseekFetch,
+  fakeExa,
+  fakeExaContents,
+  fakeSearxng,
+  fakeTabstack,
+  fakeTavily,
+} from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
 import { kept } from './engines.ts'
 
@@ -94,5 +102,50 @@ describe('a fake refuses what its vendor refuses', () => {
     const fake = await kept(fakeExa({ apiKey }))
     expect((await fetch(`${fake.url}/search`, init)).status).toBe(status)
     expect(fake.refusals).toHaveLength(status === 200 ? 0 : 1)
+  })
+
+  const pages = [{ url: 'https://a.test/', text: 'a' }]
+  test.each<[string, RequestInit, number]>([
+    ['a good request', json(key, { urls: ['https://a.test/'], text: { maxCharacters: 10 }, maxAgeHours: 0 }), 200],
+    ['another key', json({ 'x-api-key': 'other' }, { urls: ['https://a.test/'], text: true }), 401],
+    ['no URL', json(key, { urls: [], text: true }), 400],
+    ['one URL for many', json(key, { url: 'https://a.test/', text: true }), 400],
+    ['what is no URL', json(key, { urls: ['a.test'], text: true }), 400],
+    ['contents, as a search has them', json(key, { urls: ['https://a.test/'], contents: { text: true } }), 400],
+    ['no text at all', json(key, { urls: ['https://a.test/'], text: { maxCharacters: 0 } }), 400],
+    ['too old a copy', json(key, { urls: ['https://a.test/'], text: true, maxAgeHours: 721 }), 400],
+  ])('Exa’s contents: %s', async (_name, init, status) => {
+    const fake = await kept(fakeExaContents({ apiKey }))
+    fake.finds(pages)
+    expect((await fetch(`${fake.url}/contents`, init)).status).toBe(status)
+    expect(fake.refusals).toHaveLength(status === 200 ? 0 : 1)
+  })
+
+  test.each<[string, RequestInit, number]>([
+    ['a good request', json(bearer, { url: 'https://a.test/' }), 200],
+    ['no key', json({}, { url: 'https://a.test/' }), 401],
+    ['Exa’s header', json(key, { url: 'https://a.test/' }), 401],
+    ['no URL', json(bearer, {}), 400],
+    ['another scheme', json(bearer, { url: 'ftp://a.test/' }), 400],
+    ['a user in the URL', json(bearer, { url: 'https://u@a.test/' }), 400],
+    ['a length', json(bearer, { url: 'https://a.test/', max_characters: 10 }), 400],
+    ['a page that is not there', json(bearer, { url: 'https://b.test/' }), 404],
+  ])('DeepSeek: %s', async (_name, init, status) => {
+    const fake = await kept(fakeDeepseekFetch({ apiKey }))
+    fake.finds(pages)
+    expect((await fetch(`${fake.url}/v1/tools/fetch`, init)).status).toBe(status)
+  })
+
+  test.each<[string, RequestInit, number]>([
+    ['a good request', json(bearer, { url: 'https://a.test/', metadata: true, effort: 'max', content: 'full' }), 200],
+    ['no key', json({}, { url: 'https://a.test/' }), 401],
+    ['no URL', json(bearer, { metadata: true }), 400],
+    ['an unknown effort', json(bearer, { url: 'https://a.test/', effort: 'MAX' }), 400],
+    ['a length', json(bearer, { url: 'https://a.test/', maxCharacters: 10 }), 400],
+    ['a page that is not there', json(bearer, { url: 'https://b.test/' }), 422],
+  ])('Tabstack: %s', async (_name, init, status) => {
+    const fake = await kept(fakeTabstack({ apiKey }))
+    fake.finds(pages)
+    expect((await fetch(`${fake.url}/v1/extract/markdown`, init)).status).toBe(status)
   })
 })

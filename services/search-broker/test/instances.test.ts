@@ -111,9 +111,14 @@ describe('CFG-56 at the start', () => {
     expect(log.join()).not.toContain(CANARY_KEY)
   })
 
-  test('a fetch tool that names no instance is warned about, the built-in one is not', async () => {
-    expect((await start({ searchTools: { x: { ...good, fetchTool: 'tabstack' } } })).warnings).toHaveLength(1)
-    expect((await start({ searchTools: { x: { ...good, fetchTool: 'builtin_fetch' } } })).warnings).toEqual([])
+  test('a fetch tool that names no instance is warned about, the built-in one and a known one are not', async () => {
+    const fetchTools = { pages: { provider: 'tabstack', apiKey: 'k' } }
+    const warned = async (fetchTool: string) =>
+      (await start({ searchTools: { x: { ...good, fetchTool } }, fetchTools })).warnings
+    expect(await warned('tabstack')).toHaveLength(1)
+    expect(await warned('x')).toHaveLength(1)
+    expect(await warned('builtin_fetch')).toEqual([])
+    expect(await warned('pages')).toEqual([])
   })
 
   test('D-08 a SearXNG nobody gave an address starts with a warning, and is refused when it is asked', async () => {
@@ -125,6 +130,66 @@ describe('CFG-56 at the start', () => {
       message: "Search tool 'searxng' has no api_base and no web_search_url to inherit.",
     })
   })
+})
+
+describe('FP-01 CFG-25 CFG-56 fetch instances at the start', () => {
+  const tool = { provider: 'tabstack', apiKey: 'k' }
+
+  test.each<[string, Record<string, unknown>, string]>([
+    [
+      'an unknown provider',
+      { x: { provider: 'jina', apiKey: 'k' } },
+      'fetch_tools.x: unknown provider jina; there is deepseek, exa, tabstack',
+    ],
+    ['a provider of searches', { x: { provider: 'brave', apiKey: 'k' } }, 'fetch_tools.x: unknown provider brave'],
+    ['no provider, and a name that is none', { mine: { apiKey: 'k' } }, 'fetch_tools.mine: unknown provider mine'],
+    ['FP-03 no key for DeepSeek', { deepseek: {} }, 'fetch_tools.deepseek: deepseek needs an api_key'],
+    ['no key for Exa', { x: { provider: 'exa' } }, 'fetch_tools.x: exa needs an api_key'],
+    ['FP-06 an empty key for Tabstack', { x: { provider: 'tabstack', apiKey: '' } }, 'x: tabstack needs an api_key'],
+    ['http with a key', { x: { ...tool, apiBase: 'http://a.example.com' } }, 'fetch_tools.x: api_base must be https'],
+    ['a timeout of zero', { x: { ...tool, timeoutMs: 0 } }, 'fetch_tools.x: timeout must be more than 0'],
+    ['options that are a list', { x: { ...tool, options: [] } }, 'fetch_tools.x: options must be a mapping'],
+    [
+      'the built-in fetcher declared',
+      { builtin_fetch: tool },
+      'fetch_tools.builtin_fetch: builtin_fetch is a reserved',
+    ],
+    ['the built-in fetcher in any case', { Builtin_Fetch: tool }, 'Builtin_Fetch is a reserved name'],
+    ['SP-06 a colon in a name', { 'a:b': tool }, 'a name must not be empty or contain / or :'],
+    ['SP-06 a name that a search has', { main: tool }, 'fetch_tools.main: search_tools has an entry of this name'],
+  ])('%s stops it', async (_name, fetchTools, expected) => {
+    const { error } = await start({ searchTools: { main: good }, fetchTools } as Partial<SearchSettings>)
+    expect(error).toContain(expected)
+  })
+
+  test('every problem of both maps is told at once', async () => {
+    const { error } = await start({
+      searchTools: { a: { provider: 'exa' } },
+      fetchTools: { b: { provider: 'exa', timeoutMs: -1 }, a: tool },
+    })
+    expect(error?.split('\n')).toEqual([
+      'search_tools.a: exa needs an api_key',
+      'fetch_tools.b: exa needs an api_key',
+      'fetch_tools.b: timeout must be more than 0',
+      'fetch_tools.a: search_tools has an entry of this name as well',
+    ])
+  })
+
+  test('CFG-23 an unknown default is worth a warning and counts as unset; a known and the built-in one are not', async () => {
+    const fetchTools = { pages: tool }
+    expect((await start({ fetchTools, webFetchDefaultTool: 'ghost' })).warnings).toEqual([
+      expect.stringContaining('"web_fetch_default_tool":"ghost"'),
+    ])
+    expect((await start({ fetchTools, webFetchDefaultTool: 'pages' })).warnings).toEqual([])
+    expect((await start({ fetchTools, webFetchDefaultTool: 'builtin_fetch' })).warnings).toEqual([])
+    expect((await start({ fetchTools })).warnings).toEqual([])
+  })
+
+  test('FP-06 a timeout of 70 seconds is taken', async () =>
+    expect(await start({ fetchTools: { x: { ...tool, timeoutMs: 70_000 } } })).toEqual({
+      error: undefined,
+      warnings: [],
+    }))
 })
 
 describe('S-30 what a model-initiated search runs on', () => {
@@ -230,6 +295,25 @@ describe('search.describe', () => {
       ],
       inLoop: { kind: 'instance', label: 'exa:main', instance: 'main', provider: 'exa' },
     })
+  })
+
+  test('F-19 F-41 SP-02 names fetch instances, what fetches for models, and what of a page each provider reports', async () => {
+    const fetchTools = { pages: { provider: 'tabstack', apiKey: CANARY_KEY, apiBase: 'https://secret.example.com' } }
+    const unset = await openWorld({ settings: { fetchTools } })
+    expect((await unset.describe()).inLoopFetch).toBeNull()
+    const { describe } = await openWorld({ settings: { fetchTools, webFetchDefaultTool: 'pages' } })
+    const described = await describe()
+    expect(described).toMatchObject({
+      instances: [{ name: 'pages', kind: 'fetch', provider: 'tabstack' }],
+      inLoop: null,
+      inLoopFetch: { label: 'tabstack:pages', instance: 'pages', provider: 'tabstack' },
+    })
+    expect(described.fetchProviders.map(({ id, reportsFinalUrl }) => [id, reportsFinalUrl])).toEqual([
+      ['deepseek', false],
+      ['exa', false],
+      ['tabstack', false],
+    ])
+    expect(JSON.stringify(described)).not.toMatch(/canary|secret/)
   })
 
   test('S-78 the legacy settings are no instance', async () => {

@@ -2,6 +2,7 @@ import { startTelemetry, type Telemetry } from '@tollgate/telemetry'
 import { type OtlpReceiver, startOtlp } from '@tollgate/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CANARY_KEY, engineIds, openEngine } from './engines.ts'
+import { fetcherIds, openFetcher } from './fetchers.ts'
 import { openWorld, recordingLog } from './world.ts'
 
 const canaryQuery = 'canary-query-77f2'
@@ -56,9 +57,31 @@ test('S-37 BR-122 no key, query, address or word of a provider in any reply, log
     told.push(world.log, world.busLog)
     expect(engine.fake.requests.length).toBeGreaterThan(7)
   }
+  for (const id of fetcherIds) {
+    const { tool, fake } = await openFetcher(id)
+    addresses.push(new URL(tool.apiBase ?? '').host)
+    const url = `https://a.test/${canaryQuery}`
+    fake.finds([{ url, text: 'a page' }])
+    const world = await openWorld({ settings: { fetchTools: { main: { ...tool, timeoutMs: 500 } } } })
+    told.push(await world.describe(), await world.fetch({ url }), await world.fetch({ url: `${url}-missing` }))
+    told.push(await world.fetch({ url: `http://localhost/${canaryQuery}` }))
+    for (const fault of [
+      { kind: 'status', status: 500, body: `{"error":"${canaryBody} ${CANARY_KEY}"}` },
+      { kind: 'body', body: `<html>${canaryBody}` },
+      { kind: 'redirect', to: `https://elsewhere.test/?key=${CANARY_KEY}` },
+      { kind: 'hang' },
+    ] as const) {
+      fake.suffers(fault)
+      told.push(await world.fetch({ url }))
+    }
+    told.push(world.log, world.busLog)
+    expect(fake.requests).toHaveLength(6)
+  }
   await telemetry.shutdown()
   const spans = otlp.spans.filter(({ scope }) => scope === '@tollgate/search-broker')
-  expect(spans.map(({ name }) => name)).toEqual(expect.arrayContaining(engineIds.map((id) => `search ${id}`)))
+  expect(spans.map(({ name }) => name)).toEqual(
+    expect.arrayContaining([...engineIds.map((id) => `search ${id}`), ...fetcherIds.map((id) => `fetch ${id}`)]),
+  )
   expect(spans.map(({ attributes }) => attributes['error.type'])).toEqual(
     expect.arrayContaining(['timeout', 'http_error']),
   )

@@ -5,6 +5,7 @@ import {
   type FetchFailed,
   fetchPage,
   searchDescribe,
+  searchFetch,
   searchQuery,
   type Tenancy,
 } from '@tollgate/contracts'
@@ -43,8 +44,11 @@ export interface World {
   busLog: string[]
   fetches: FetchWorld
   query(request: Partial<z.input<(typeof searchQuery)['input']>>, options?: CallOptions): Promise<SearchReply>
+  /** By the instance `main` unless another is named. */
+  fetch(request: Partial<z.input<(typeof searchFetch)['input']>>, options?: CallOptions): Promise<FetchReply>
   describe(): Promise<z.output<(typeof searchDescribe)['output']>>
 }
+export type FetchReply = z.output<(typeof searchFetch)['output']>
 type SearchReply = z.output<(typeof searchQuery)['output']>
 interface CallOptions {
   timeoutMs?: number
@@ -82,6 +86,12 @@ export async function openWorld({ settings, page, fetcher = true }: WorldOptions
       bus.call(
         searchQuery,
         { tenancy, instance: null, query: 'tollgate', ...request },
+        { deadline: Date.now() + timeoutMs, ...options },
+      ),
+    fetch: (request, { timeoutMs = 20_000, ...options } = {}) =>
+      bus.call(
+        searchFetch,
+        { tenancy, instance: 'main', url: 'https://a.test/', maxCharacters: 50_000, ...request },
         { deadline: Date.now() + timeoutMs, ...options },
       ),
     describe: () => bus.call(searchDescribe, {}, { deadline: Date.now() + 5_000 }),

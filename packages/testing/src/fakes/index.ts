@@ -1,3 +1,7 @@
+export * from './fetch-deepseek.ts'
+export * from './fetch-exa.ts'
+export type { FakePage } from './fetch-pages.ts'
+export * from './fetch-tabstack.ts'
 export * from './model-anthropic.ts'
 export * from './model-openai.ts'
 export * from './model-script.ts'

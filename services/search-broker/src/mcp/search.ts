@@ -2,7 +2,7 @@ import { type FailureTag, otariLabel, type searchMcp } from '@tollgate/contracts
 import { httpFailure, openDeadline, type TrustedClient } from '@tollgate/http'
 import type { z } from 'zod'
 import { type AskOptions, sendRequest } from '../ask.ts'
-import { baseProblem } from '../instances.ts'
+import { baseProblem } from '../entries.ts'
 import type { ProviderAccess } from '../providers/provider.ts'
 import type { McpSearchSettings, SearchBounds } from '../settings.ts'
 import { openSlots } from '../slots.ts'

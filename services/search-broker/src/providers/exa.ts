@@ -1,6 +1,5 @@
-import { formatDecimal, numberText, parseDecimal } from '@tollgate/contracts'
 import { z } from 'zod'
-import { COST_DIGITS } from '../costs.ts'
+import { costDollars } from './exa-cost.ts'
 import type { SearchProvider } from './provider.ts'
 import { under } from './provider.ts'
 import { hitList, text } from './replies.ts'
@@ -77,12 +76,9 @@ export const exa: SearchProvider = {
   answer: z
     .object({
       results: hitList(z.object({ title: text, url: text, text, publishedDate: text })),
-      costDollars: z
-        .object({ total: z.number().nonnegative().max(10_000) })
-        .optional()
-        .catch(undefined),
+      costDollars,
     })
-    .transform(({ results, costDollars }) => ({
+    .transform(({ results, costDollars: cost }) => ({
       hits: results.map((hit) => ({
         title: hit.title,
         url: hit.url,
@@ -90,7 +86,7 @@ export const exa: SearchProvider = {
         pageText: hit.text,
         date: hit.publishedDate,
       })),
-      cost: costDollars && formatDecimal(parseDecimal(numberText(costDollars.total), COST_DIGITS), COST_DIGITS),
+      cost,
     })),
 }
 

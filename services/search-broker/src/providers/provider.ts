@@ -52,7 +52,7 @@ export interface ProviderOption extends SearchOption {
  * What is particular about one search API. An adapter only says how to ask and how to read: it opens no connection, so
  * the rules about redirects, sizes, deadlines and secrets (SP-03, SP-04) hold for every adapter in one place, `ask.ts`.
  */
-export interface SearchProvider {
+export interface SearchProvider extends ReplyReader<ProviderAnswer> {
   readonly id: string
   readonly docUrl: string
   readonly requiresApiKey: boolean
@@ -64,8 +64,12 @@ export interface SearchProvider {
   readonly keyInUrl: boolean
   readonly options: readonly ProviderOption[]
   request(search: ProviderSearch, access: ProviderAccess): ProviderRequest
+}
+
+/** How a provider's replies are read. */
+export interface ReplyReader<A> {
   /** Reads a 2xx body; what it refuses is an `invalid_response`. */
-  readonly answer: z.ZodType<ProviderAnswer>
+  readonly answer: z.ZodType<A>
   /** A failure the status alone does not tell, by the provider's own stable code (S-38). `body` is untrusted JSON. */
   failure?(httpStatus: number, body: unknown): FailureTag | undefined
 }
