@@ -1,4 +1,5 @@
-import { Fault } from '@tollgate/contracts'
+import type { IncomingHttpHeaders } from 'node:http'
+import { Fault, type HeldContainer } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { actFor } from '../auth/acting-user.ts'
@@ -24,7 +25,7 @@ export interface ClientDialect {
   name: Dialect
   /** The path of its API, as it stands in usage rows. */
   endpoint: string
-  parse(body: unknown, bodyCharacters: number): Turn
+  parse(body: unknown, bodyCharacters: number, headers: IncomingHttpHeaders): Turn
   writer(turn: Turn): AnswerWriter
   render(answer: Answer, turn: Turn): JsonObject
   /** A failure before the first byte. */
@@ -54,7 +55,7 @@ export async function answer(
   { signal, deadline }: RequestEnd,
 ): Promise<void> {
   try {
-    const turn = dialect.parse(body, bodyText.length)
+    const turn = dialect.parse(body, bodyText.length, headers)
     const acting = await actFor(identity, turn.user, { dialect: dialect.name, ...needs })
     refuseModel(acting, turn.model)
     const request: TurnRequest = {
@@ -90,15 +91,16 @@ async function limitRate({ rateLimit }: AnswerNeeds, acting: Identity, { tally }
 type Way = (exchange: Exchange, admission: Admission) => Promise<void>
 
 /** Bytes go through as they are where no tool runs here and the provider speaks what the client reads. */
-function way({ attempts: [first, ...others] }: Admission): Way {
+function way({ attempts, first }: Admission): Way {
   const { provider, plan } = first
-  if (others.length === 0 && plan.owned.size === 0 && canForward(provider, plan.turn)) return forwardAnswer
+  if (attempts.length === 1 && plan.owned.size === 0 && canForward(provider, plan.turn)) return forwardAnswer
   return plan.turn.stream ? streamAnswer : collectedAnswer
 }
 
 async function collectedAnswer({ needs, dialect, reply, request }: Exchange, admission: Admission): Promise<void> {
   const whole = await collectAnswer(answering(needs, request, admission))
   const text = JSON.stringify(dialect.render(whole, request.turn))
+  nameContainer(reply, whole.container)
   void reply.code(200).type('application/json; charset=utf-8').send(text)
 }
 
@@ -107,6 +109,7 @@ async function streamAnswer({ needs, dialect, reply, request }: Exchange, admiss
   const { turn, signal } = request
   const events = answering(needs, request, admission)
   let step = await events.next()
+  if (!step.done && step.value.type === 'container') nameContainer(reply, step.value.container)
   const writer = dialect.writer(turn)
   const everyMs = needs.settings.streamingKeepaliveIntervalMs
   const stream = openEventStream(reply, { keepalive: writer.keepalive, everyMs, signal })
@@ -123,6 +126,12 @@ async function streamAnswer({ needs, dialect, reply, request }: Exchange, admiss
   } finally {
     await events.return(undefined)
   }
+}
+
+/** C-06: in every dialect, streamed or not. */
+function nameContainer(reply: FastifyReply, container: HeldContainer | undefined): void {
+  if (container)
+    reply.headers({ 'otari-container-id': container.id, 'otari-container-expires-at': container.expiresAt })
 }
 
 /** That a client left is in the access log already. */

@@ -11,7 +11,7 @@ import type { ModelRequest } from './turn.ts'
  * The fast lane: an upstream's bytes as they come. The end of a stream, and a whole body, wait until the request is
  * settled.
  */
-export async function forwardAnswer(exchange: Exchange, { attempts: [first], usage, tally }: Admission): Promise<void> {
+export async function forwardAnswer(exchange: Exchange, { first, usage, tally }: Admission): Promise<void> {
   const { needs, request } = exchange
   const { signal, deadline } = request
   const { provider, model, plan } = first

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Bus } from '@tollgate/bus'
-import type { PriceKey, Tenancy } from '@tollgate/contracts'
+import { Fault, type PriceKey, type Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Turn } from '../conversation/turn.ts'
 import type { ModelProvider } from '../models/provider.ts'
@@ -10,6 +10,7 @@ import { narrowsNothing, type Policies } from '../policies/policy.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { webSearch } from '../tools/web-search.ts'
+import type { PassedOver } from './attempts.ts'
 import { readExecutors } from './executors.ts'
 import { targetOf } from './keywords.ts'
 import type { MixedTurns } from './mixed-turns.ts'
@@ -44,6 +45,8 @@ export interface TurnRequest {
 }
 
 export interface Attempt {
+  /** Its place among the candidates. */
+  number: number
   provider: ModelProvider
   model: string
   plan: Plan
@@ -51,7 +54,10 @@ export interface Attempt {
 
 /** A request that may be served: planned for every candidate, and with money set aside. */
 export interface Admission {
-  attempts: readonly [Attempt, ...Attempt[]]
+  /** In the order of the candidates. */
+  attempts: readonly (Attempt | PassedOver)[]
+  /** The first of them that is asked. */
+  first: Attempt
   capabilities: Capabilities
   usage: UsageMeter
   tally: Tally
@@ -70,16 +76,14 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
   const capabilities = mayRunHere(request.turn) ? await needs.capabilities() : runsNothing
   const turn = { ...request.turn, messages: needs.mixedTurns.restore(tenancy, request.turn.messages) }
   const asked = { turn, bodyText, settings, capabilities, executors, policies: narrowsNothing }
-  const inputs = candidates.map((candidate) => ({ ...asked, target: targetOf(candidate) }))
-  const policies = inputs.some(readsPolicies) ? await needs.policies.of(tenancy.workspace) : narrowsNothing
-  const attempts = candidates.map((candidate) => ({
-    provider: candidate.provider,
-    model: candidate.model,
-    plan: plan({ ...asked, policies, target: targetOf(candidate) }),
-  }))
-  warnOfOptions(needs, attempts, policies, capabilities)
-  const [first, ...others] = attempts
-  if (first === undefined) throw new Error('a request was admitted without a model to answer it')
+  const policies = candidates.some((candidate) => readsPolicies({ ...asked, target: targetOf(candidate) }))
+    ? await needs.policies.of(tenancy.workspace)
+    : narrowsNothing
+  const attempts = candidates.map((candidate, number) => planned(candidate, number, { ...asked, policies }))
+  const asks = attempts.filter((attempt) => 'plan' in attempt)
+  const [first] = asks
+  if (first === undefined) throw whyNone(attempts)
+  warnOfOptions(needs, asks, policies, capabilities)
 
   const usage = meterUsage(settings.streamMissingUsagePolicy)
   const tally = await reserve(
@@ -87,7 +91,7 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
     {
       endpoint: request.endpoint,
       model: { name: first.model, provider: first.provider.name },
-      tools: pricedTools(attempts, capabilities),
+      tools: pricedTools(asks, capabilities),
       estimate: {
         inputTokens: tokensOf(turn.bodyCharacters),
         outputTokens: turn.maxOutputTokens ?? settings.budgetEstimateDefaultOutputTokens,
@@ -97,7 +101,28 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
       signal,
     },
   )
-  return { attempts: [first, ...others], capabilities, usage, tally }
+  return { attempts, first, capabilities, usage, tally }
+}
+
+/** A candidate that a policy keeps from what the request needs is passed over, and no reason to refuse it all. */
+function planned(
+  candidate: ResolvedModel,
+  number: number,
+  asked: Omit<Parameters<typeof plan>[0], 'target'>,
+): Attempt | PassedOver {
+  const { provider, model } = candidate
+  try {
+    return { number, provider, model, plan: plan({ ...asked, target: targetOf(candidate) }) }
+  } catch (thrown) {
+    if (!(thrown instanceof Fault && thrown.failure === 'forbidden')) throw thrown
+    return { number, provider, model, refused: thrown }
+  }
+}
+
+/** With nobody left to ask, the refusal is the answer: the first one's, should they differ. */
+function whyNone(attempts: (Attempt | PassedOver)[]): Error {
+  const refusals = attempts.flatMap((attempt) => ('refused' in attempt ? [attempt.refused] : []))
+  return refusals[0] ?? new Error('a request was admitted without a model to answer it')
 }
 
 /** S-35: an option of the workspace that the provider does not take is left out, and said to be so. */

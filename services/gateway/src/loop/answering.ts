@@ -14,25 +14,40 @@ import { openToolbox } from './toolbox.ts'
  */
 export async function* answering(
   { bus, log, settings, mixedTurns }: LoopNeeds,
-  { tenancy, signal, deadline }: TurnRequest,
+  { turn, tenancy, signal, deadline }: TurnRequest,
   { attempts: candidates, capabilities, usage, tally }: Admission,
 ): AsyncGenerator<AnswerEvent> {
   const webCalls = countWebCalls(settings)
+  /** Whether the client knows of a sandbox that is kept. */
+  let told = false
   const toolbox = openToolbox({ bus, settings, capabilities, webCalls }, tally, log)
   try {
     const events = attempts(
       candidates,
-      async function* ({ provider, model, plan }, attempt) {
-        const at: CallContext = { tenancy: { ...tenancy, attempt }, signal, deadline }
-        tally.attempt(attempt, { name: model, provider: provider.name })
+      async function* ({ number, provider, model, plan }) {
+        const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline }
+        tally.attempt(number, { name: model, provider: provider.name })
         webCalls.serve(plan, capabilities)
         await toolbox.open(plan.owned.values(), at)
         yield* rounds({ provider, model, plan, toolbox, usage, mixedTurns, at })
       },
-      tally.absorbed,
+      {
+        absorbed: tally.absorbed,
+        passedOver: ({ number, provider, model, refused }) =>
+          tally.passedOver(number, { name: model, provider: provider.name }, refused.message),
+      },
     )
     for await (const event of events) {
-      if (event.type === 'finish') await tally.settle({ status: 'success' })
+      if (event.type === 'container') {
+        // a whole answer names it at its end, as it is then
+        if (!turn.stream) continue
+        told = true
+      }
+      if (event.type === 'finish') {
+        await tally.settle({ status: 'success' })
+        const container = await toolbox.release()
+        if (container && !turn.stream) yield { type: 'container', container }
+      }
       yield event
     }
   } catch (thrown) {
@@ -41,7 +56,7 @@ export async function* answering(
     throw fault
   } finally {
     await tally.settle({ status: 'cancelled', error: 'cancelled' }).catch(unsettled)
-    toolbox.close()
+    toolbox.close({ discard: !told })
   }
 
   /** The hold stays, and with it what the tools cost: the sweep settles it. */

@@ -4,9 +4,10 @@ import type { Policies } from '../policies/policy.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { codeExecution } from '../tools/code-execution.ts'
-import { type ContainerWish, refuseKeptContainer, refuseOurContainer } from '../tools/container.ts'
+import { type ContainerWish, keptContainer, refuseOurContainer } from '../tools/container.ts'
 import { narrowDomains } from '../tools/domains.ts'
 import { toolOfType } from '../tools/registry.ts'
+import { sessionSeconds } from '../tools/sandbox-session.ts'
 import type { Tool, ToolOptions } from '../tools/tool.ts'
 import { webFetch } from '../tools/web-fetch.ts'
 import { webSearch } from '../tools/web-search.ts'
@@ -75,16 +76,18 @@ export function plan(input: PlanInput): Plan {
   const container = containerOf(turn)
   const verdicts = turn.tools.map((entry) => judge(entry, container, input))
   refuseClashes(turn, verdicts)
-  const owned = policed(readOwned(input, verdicts), input)
-  const codeRunsHere = owned.has(codeExecution.name)
-  if (codeRunsHere) refuseKeptContainer(container)
-  else if (forwardsCode(turn, verdicts)) refuseOurContainer(container)
   refuseUncarried(input, verdicts)
+  const narrowed = policed(readOwned(input, verdicts), input)
+  const codeRunsHere = narrowed.has(codeExecution.name)
+  if (!codeRunsHere && forwardsCode(turn, verdicts)) refuseOurContainer(container)
+
+  const sent = codeRunsHere ? inSandbox(turn, input.policies) : turn
+  const owned = inContainer(narrowed, container, sent)
 
   const place = turn.dialect === 'chat' ? 'append' : 'prepend'
   return {
     owned,
-    turn: codeRunsHere ? inSandbox(turn, input.policies) : turn,
+    turn: sent,
     messages:
       owned.size > 0
         ? withHints(turn.messages, hintBlock(owned.values(), settings, turn.toolsHeader), place)
@@ -200,6 +203,19 @@ function retarget(turn: Turn, verdicts: Verdict[]): ToolChoice | undefined {
   const at = turn.tools.findIndex((entry) => entry.kind === 'typed' && entry.type === choice.name)
   const verdict = verdicts[at]
   return verdict?.action === 'run' ? { type: 'function', name: verdict.tool.name } : choice
+}
+
+/** Code that runs here gets the sandbox that the request wishes for, for as long as its rounds may need it. */
+function inContainer(
+  owned: ReadonlyMap<string, OwnedTool>,
+  wish: ContainerWish,
+  { maxToolIterations }: Turn,
+): ReadonlyMap<string, OwnedTool> {
+  const code = owned.get(codeExecution.name)
+  if (code === undefined) return owned
+  const leaseSeconds = sessionSeconds(maxToolIterations, code.options.execSeconds)
+  const options = { ...code.options, container: keptContainer(wish), leaseSeconds }
+  return new Map(owned).set(codeExecution.name, { ...code, options })
 }
 
 /** The container is ours to read, and rounds end where the policy says if that is sooner (L-05). */

@@ -49,6 +49,8 @@ export interface Tally {
   attempt(attempt: number, model: Model): void
   /** Why the attempt under way was given up for another. */
   absorbed(fault: Fault): void
+  /** A candidate that was not asked, and in whose place others were (P-49). */
+  passedOver(attempt: number, model: Model, reason: string): void
   /** Tells billing how the request ended; a second call does nothing. Resolves when that is stored. */
   settle(ending: Ending): Promise<void>
 }
@@ -122,6 +124,9 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
         error: failure,
         durationMs: Math.round(performance.now() - current.began),
       })
+    },
+    passedOver(attempt, { name, provider }, reason) {
+      absorbed.push({ attempt, model: name, provider, error: `Skipped: ${reason}`, durationMs: 0 })
     },
     async settle(ending) {
       if (ended) return
