@@ -1,20 +1,24 @@
 import { Fault, type HeldContainer, type TokenCounts } from '@tollgate/contracts'
-import type { AnswerEvent, BlockStart, FinishReason, ModelEvent, ToolActivity } from './events.ts'
+import type { AnswerEvent, BlockStart, FinishReason, ModelEvent, Raw, ToolActivity } from './events.ts'
 import type { Dialect, JsonObject } from './turn.ts'
 
 /** A whole answer: what a stream says, once it is over. */
 export interface Answer {
   id: string | undefined
   created: number | undefined
+  /** The instance that answered. */
+  provider: string | undefined
   /** The sandbox that outlives the request, if there is one. */
   container: HeldContainer | undefined
   /** Top-level members of the upstream's own dialect. */
   extra: JsonObject
+  /** The envelope as its upstream began it. */
+  raw: Raw | undefined
   /** What the model said and what the gateway ran, in the order in which it came. */
   items: AnswerItem[]
   /** What only an upstream's own dialect has a place for, each with the block that was being said when it came. */
   extras: { dialect: Dialect; value: JsonObject; block: AnswerBlock | undefined }[]
-  usage: { tokens: TokenCounts; raw: { dialect: Dialect; value: JsonObject } | undefined } | undefined
+  usage: { tokens: TokenCounts; raw: Raw | undefined } | undefined
   finish: { reason: FinishReason; raw: string | undefined }
 }
 
@@ -24,6 +28,8 @@ export interface AnswerBlock {
   type: 'block'
   index: number
   start: BlockStart
+  /** As its upstream began it. */
+  raw: Raw | undefined
   /** Its text, its thinking, or its arguments as JSON text. */
   text: string
   signature: string | undefined
@@ -52,8 +58,8 @@ export function answerCollector() {
           start ??= event
           break
         case 'open': {
-          const { index, block } = event
-          const opened: AnswerBlock = { type: 'block', index, start: block, text: '', signature: undefined }
+          const { index, block, raw } = event
+          const opened: AnswerBlock = { type: 'block', index, start: block, raw, text: '', signature: undefined }
           open.set(index, opened)
           items.push(opened)
           break
@@ -95,8 +101,10 @@ export function answerCollector() {
       return {
         id: start?.id,
         created: start?.created,
+        provider: start?.provider,
         container,
         extra: start?.extra ?? {},
+        raw: start?.raw,
         items,
         extras,
         usage,

@@ -15,17 +15,28 @@ export type ModelEvent =
       id: string | undefined
       created: number | undefined
       model: string | undefined
+      /** The instance that answers, said by the loop. */
+      provider?: string
       extra?: JsonObject
+      /** The envelope as its upstream began it, for clients of that upstream's dialect. */
+      raw?: Raw
     }
-  | { type: 'open'; index: number; block: BlockStart }
+  /** `raw`: the block as its upstream began it, without what its deltas say; for clients of that upstream's dialect. */
+  | { type: 'open'; index: number; block: BlockStart; raw?: Raw }
   | { type: 'delta'; index: number; text: string }
   /** A thinking block's signature, whole. */
   | { type: 'signature'; index: number; signature: string }
   | { type: 'close'; index: number }
   /** Members only the upstream's own dialect has a place for, in that dialect's shape: rendered there, dropped elsewhere. */
   | { type: 'extra'; dialect: Dialect; value: JsonObject }
-  | { type: 'usage'; tokens: TokenCounts; raw: { dialect: Dialect; value: JsonObject } | undefined }
+  | { type: 'usage'; tokens: TokenCounts; raw: Raw | undefined }
   | { type: 'finish'; reason: FinishReason; raw: string | undefined }
+
+/** Something in the wire form of `dialect`. */
+export interface Raw {
+  dialect: Dialect
+  value: JsonObject
+}
 
 /** A block's deltas are its text, its thinking, or its arguments as JSON text, by kind. */
 export type BlockStart =

@@ -29,9 +29,13 @@ export interface Turn {
   user: string | undefined
   /** Rounds of the whole request, 1..25 (L-05). */
   maxToolIterations: number
+  /** Calls of gateway-run tools in the whole request, where the client set a limit of its own. */
+  maxToolCalls?: number
   toolsHeader: string | undefined
   /** The whole body as received, gateway-owned members removed (T-26). */
   raw: JsonObject
+  /** Headers that belong to the dialect, for a provider that speaks it. */
+  headers?: Readonly<Record<string, string>>
   /** Length of the body in characters: the reservation's estimate is made from it. */
   bodyCharacters: number
 }
@@ -39,15 +43,19 @@ export interface Turn {
 export interface Message {
   role: 'system' | 'user' | 'assistant' | 'tool'
   parts: Part[]
-  /** The message in the wire form of `dialect`; absent on messages the gateway made. */
+  /**
+   * The message in the wire form of `dialect`; absent on messages the gateway made. For `responses` the value is
+   * `{ items: […] }`, the items that it came in, and `{ role: 'system', content }` where it stands for `instructions`.
+   */
   raw?: { dialect: Dialect; value: JsonObject }
 }
 
 export type Part =
   | { type: 'text'; text: string }
   | { type: 'image'; url: string; mediaType?: string }
-  | { type: 'thinking'; text: string; signature?: string }
-  | { type: 'redacted_thinking'; data: string }
+  /** `issuer`: the one provider it may be sent back to, as `issuerOf` names it; whoever was asked when absent. */
+  | { type: 'thinking'; text: string; signature?: string; issuer?: string }
+  | { type: 'redacted_thinking'; data: string; issuer?: string }
   | { type: 'call'; id: string; name: string; arguments: string }
   | { type: 'result'; callId: string; text: string; isError: boolean }
   /** Something only its own dialect knows; another dialect refuses it with a 400 that names `kind`. */

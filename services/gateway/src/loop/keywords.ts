@@ -1,4 +1,5 @@
-import type { Dialect, Wire } from '../conversation/turn.ts'
+import type { Dialect } from '../conversation/turn.ts'
+import { dialectOfWire } from '../models/provider.ts'
 import type { ResolvedModel } from '../models/registry.ts'
 import { codeExecution } from '../tools/code-execution.ts'
 import type { Tool } from '../tools/tool.ts'
@@ -28,11 +29,6 @@ export interface Target {
   dialect: Dialect | undefined
 }
 
-const dialectOfWire: Record<Wire, Dialect | undefined> = {
-  'openai-chat': 'chat',
-  anthropic: 'messages',
-  demo: undefined,
-}
 /** A compatible server is a vendor's own where its instance bears the vendor's name. */
 const vendorsByName: ReadonlySet<string> = new Set<Vendor>(['deepseek', 'gemini'])
 

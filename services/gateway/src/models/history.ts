@@ -4,7 +4,7 @@ type Call = Part & { type: 'call' }
 type Result = Part & { type: 'result' }
 
 /** What the model is told about a call whose result the client never sent. */
-const NO_RESULT = '[tool error] no result available'
+export const NO_RESULT = '[tool error] no result available'
 
 /**
  * A history in which every assistant message with calls is followed by one message with their results, in the order of

@@ -1,5 +1,5 @@
 import type { ModelEvent } from '../conversation/events.ts'
-import type { ModelRequest, Turn, Wire } from '../conversation/turn.ts'
+import type { Dialect, ModelRequest, Turn, Wire } from '../conversation/turn.ts'
 import type { ByteSink, Forwarded } from './forward.ts'
 
 /** How long one model call may take, and who may end it sooner. */
@@ -33,7 +33,18 @@ export interface ModelProvider {
 /** A provider with the fast lane open. */
 export type ForwardingProvider = ModelProvider & Required<Pick<ModelProvider, 'forward'>>
 
+/** The client dialect that a wire is; undefined for one that is none. */
+export const dialectOfWire: Record<Wire, Dialect | undefined> = {
+  'openai-chat': 'chat',
+  anthropic: 'messages',
+  demo: undefined,
+}
+
 /** True when the provider's bytes are what this client reads, so that a turn without gateway tools may be passed through. */
 export function canForward(provider: ModelProvider, turn: Turn): provider is ForwardingProvider {
-  return provider.forward !== undefined && provider.wire === 'openai-chat' && turn.dialect === 'chat'
+  return provider.forward !== undefined && dialectOfWire[provider.wire] === turn.dialect && !mayPause(turn)
 }
+
+/** A Messages upstream pauses in the middle of its own tools, and is then asked to go on from there (BR-056). */
+const mayPause = ({ dialect, tools }: Turn): boolean =>
+  dialect === 'messages' && tools.some(({ kind }) => kind === 'typed')

@@ -54,10 +54,16 @@ export function eventsOf(whole: z.infer<typeof message>): StreamEvent[] {
     { type: 'content_block_start', index, content_block },
     { type: 'content_block_stop', index },
   ])
+  const { stop_reason, stop_sequence, stop_details } = whole
+  const ending = {
+    stop_reason,
+    ...(stop_sequence != null && { stop_sequence }),
+    ...(stop_details != null && { stop_details }),
+  }
   return [
     { type: 'message_start', message: { ...head, content: [] } },
     ...blocks,
-    { type: 'message_delta', delta: { stop_reason: whole.stop_reason }, usage: whole.usage },
+    { type: 'message_delta', delta: ending, usage: whole.usage },
     { type: 'message_stop' },
   ]
 }

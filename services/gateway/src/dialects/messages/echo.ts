@@ -1,0 +1,59 @@
+import { isObject } from '../../conversation/json.ts'
+import type { Json, JsonObject } from '../../conversation/turn.ts'
+
+/** Ids that only this gateway gives out (X-27): by them alone it knows again what it has shown (R-59). */
+export const SERVER_TOOL_ID = 'otari_srvtoolu_'
+const MCP_TOOL_ID = 'otari_mcptoolu_'
+
+/**
+ * A history without the blocks that this gateway put into it, which no provider has run: a code pair becomes the words
+ * that tell of it, other pairs go (R-56, R-58), and a message with nothing left goes with them. A text without text, as
+ * some models stream it, would be refused when it came back, and goes as well.
+ */
+export function withoutEchoes(messages: JsonObject[]): JsonObject[] {
+  return messages.flatMap((message) => {
+    const { content } = message
+    if (!Array.isArray(content) || content.length === 0) return [message]
+    const blocks = content.filter(isObject)
+    const ours = blocks.some((block) => isOurs(block) || isEmptyText(block))
+    if (!ours) return [message]
+    const left = blocks.flatMap((block) => seenFromOutside(block, blocks))
+    return left.length === 0 ? [] : [{ ...message, content: left }]
+  })
+}
+
+const idOf = ({ id, tool_use_id: of }: JsonObject): string =>
+  typeof of === 'string' ? of : typeof id === 'string' ? id : ''
+
+const isOurs = (block: JsonObject): boolean =>
+  block.type !== 'tool_use' &&
+  block.type !== 'tool_result' &&
+  (idOf(block).startsWith(SERVER_TOOL_ID) || idOf(block).startsWith(MCP_TOOL_ID))
+
+const isEmptyText = ({ type, text }: JsonObject): boolean => type === 'text' && text === ''
+
+function seenFromOutside(block: JsonObject, all: JsonObject[]): JsonObject[] {
+  if (isEmptyText(block)) return []
+  if (!isOurs(block)) return [block]
+  if (block.type !== 'server_tool_use' || block.name !== 'code_execution') return []
+  const result = all.find((other) => other.tool_use_id === block.id)
+  return [{ type: 'text', text: codeText(block.input, result?.content) }]
+}
+
+function codeText(input: Json | undefined, result: Json | undefined): string {
+  const code = isObject(input) && typeof input.code === 'string' ? input.code : ''
+  const fence = code.includes('```') ? '`````' : '```'
+  return `I ran this code:\n${fence}python\n${code}\n${fence}\n${outputText(result)}`
+}
+
+function outputText(result: Json | undefined): string {
+  if (!isObject(result)) return ''
+  if (typeof result.error_code === 'string') return `It failed: ${result.error_code}\n`
+  const { stdout, stderr, return_code: code } = result
+  const sections = [
+    ...(stdout ? [`stdout:\n${String(stdout)}`] : []),
+    ...(stderr ? [`stderr:\n${String(stderr)}`] : []),
+    ...(code ? [`exit code: ${String(code)}`] : []),
+  ]
+  return sections.join('\n')
+}

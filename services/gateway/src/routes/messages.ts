@@ -1,0 +1,41 @@
+import type { FastifyPluginCallback } from 'fastify'
+import { allowHalfClose } from '../client-gone.ts'
+import { type AnswerNeeds, answer, type ClientDialect } from '../conversation/answer.ts'
+import { requestEnds } from '../conversation/request-end.ts'
+import { messagesError } from '../dialects/messages/errors.ts'
+import { parseMessages } from '../dialects/messages/parse.ts'
+import { renderMessages } from '../dialects/messages/render.ts'
+import { messagesRequest } from '../dialects/messages/request.ts'
+import { messagesStream } from '../dialects/messages/stream.ts'
+
+const messages: ClientDialect = {
+  name: 'messages',
+  endpoint: '/api/v1/messages',
+  parse: parseMessages,
+  writer: messagesStream,
+  render: renderMessages,
+  error: messagesError,
+}
+
+const schema = {
+  tags: ['completions'],
+  summary: 'Create a message',
+  description:
+    'Anthropic’s Messages, streamed or not. Entries of `tools` may be tools of the client’s own and tools that this gateway runs (`GET /api/v1/tools`). Members that are not named here are passed on to a provider that speaks this API.',
+  body: messagesRequest,
+}
+/** The schema is for the documentation: a body is parsed once, by its dialect, which knows what to say about it. */
+const takesAll = () => () => true
+
+/** `POST /messages`: Anthropic's Messages, with the gateway's tools. `cut` ends answers that still run. */
+export const messagesRoute =
+  (needs: AnswerNeeds, cut: AbortSignal): FastifyPluginCallback =>
+  (app, _options, done) => {
+    allowHalfClose(app.server)
+    const endOf = requestEnds(cut)
+    app.post('/messages', { schema, validatorCompiler: takesAll }, (request, reply) => {
+      const end = endOf(reply, needs.settings.requestTimeoutMs)
+      return answer(needs, messages, request, reply, end).finally(end.done)
+    })
+    done()
+  }
