@@ -10,10 +10,13 @@ export function hintBlock(owned: Iterable<OwnedTool>, settings: GatewaySettings,
   return [header?.trim() || settings.toolsHeader || BUILT_IN_HEADER, ...lines].join('\n')
 }
 
-/** Chat appends to a first system message; the other dialects prepend to theirs. Where there is none, one is made. */
+/**
+ * Chat appends to a first system message; the other dialects prepend to theirs, which in Responses is what came as
+ * `instructions` and no item of its input (T-29). Where there is none, one is made.
+ */
 export function withHints(messages: Message[], block: string, place: 'append' | 'prepend'): Message[] {
   const [first, ...rest] = messages
-  if (first?.role !== 'system') return [systemMessage(block), ...messages]
+  if (first?.role !== 'system' || isItem(first)) return [systemMessage(block), ...messages]
   const part = { type: 'text', text: block } as const
   const parts = place === 'append' ? [...first.parts, part] : [part, ...first.parts]
   return [
@@ -21,6 +24,8 @@ export function withHints(messages: Message[], block: string, place: 'append' | 
     ...rest,
   ]
 }
+
+const isItem = ({ raw }: Message): boolean => raw?.dialect === 'responses' && raw.value.role !== 'system'
 
 export const systemMessage = (text: string): Message => ({ role: 'system', parts: [{ type: 'text', text }] })
 

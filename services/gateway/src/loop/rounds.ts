@@ -52,7 +52,7 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
         usage.hear(event)
         said.take(event)
         if (event.type === 'start') {
-          start ??= event
+          start ??= { ...event, provider: provider.name }
           continue
         }
         // nothing goes out before the model has really begun, so that an early failure still is a status (BR-031)

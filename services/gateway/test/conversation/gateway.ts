@@ -5,6 +5,7 @@ import { openRateLimit } from '../../src/auth/rate-limit.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import { chatCompletionsRoute } from '../../src/routes/chat-completions.ts'
+import { responsesRoute } from '../../src/routes/responses.ts'
 import type { GatewaySettings } from '../../src/settings.ts'
 import { openCapabilities } from '../../src/tools/capabilities.ts'
 import { type Brokers, openBrokers, silent } from '../brokers.ts'
@@ -50,7 +51,10 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
         models,
         rateLimit,
       }
-      return [async (app) => void app.register(chatCompletionsRoute(needs, cut))]
+      return [
+        async (app) => void app.register(chatCompletionsRoute(needs, cut)),
+        async (app) => void app.register(responsesRoute(needs, cut)),
+      ]
     },
   })
   onTestFinished(() => rig.close())

@@ -56,22 +56,23 @@ const ASKS_FOR_NOTHING: Record<string, (value: Json) => boolean> = {
 }
 
 /** Members with an equivalent; the output configuration is shared, so each gives its share of it. */
-const TRANSLATED: Record<string, (value: Json) => { output_config?: JsonObject; thinking?: JsonObject }> = {
-  reasoning_effort: (value) => {
-    if (value === 'none') return { thinking: { type: 'disabled' } }
-    const effort = value === 'minimal' ? 'low' : value
-    if (!['low', 'medium', 'high', 'xhigh', 'max'].includes(String(effort))) throw notCarried('reasoning_effort')
-    return { output_config: { effort: String(effort) } }
-  },
-  response_format: (value) => {
-    const format = responseFormat.safeParse(value).data
-    if (format?.type === 'text') return {}
-    if (!format) throw notCarried('response_format', ' unless it is text, or json_schema with a schema')
-    return {
-      output_config: { format: { type: 'json_schema', schema: outputSchema(format.json_schema.schema as Json) } },
-    }
-  },
-}
+const TRANSLATED: Record<string, (value: Json, said: string) => { output_config?: JsonObject; thinking?: JsonObject }> =
+  {
+    reasoning_effort: (value, said) => {
+      if (value === 'none') return { thinking: { type: 'disabled' } }
+      const effort = value === 'minimal' ? 'low' : value
+      if (!['low', 'medium', 'high', 'xhigh', 'max'].includes(String(effort))) throw notCarried(said)
+      return { output_config: { effort: String(effort) } }
+    },
+    response_format: (value, said) => {
+      const format = responseFormat.safeParse(value).data
+      if (format?.type === 'text') return {}
+      if (!format) throw notCarried(said, ' unless it is text, or json_schema with a schema')
+      return {
+        output_config: { format: { type: 'json_schema', schema: outputSchema(format.json_schema.schema as Json) } },
+      }
+    },
+  }
 
 const responseFormat = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),
@@ -80,22 +81,24 @@ const responseFormat = z.discriminatedUnion('type', [
 
 /**
  * The top-level members of a Chat body beside those the turn holds, as the Messages API has them. The tables above say
- * what becomes of each; one that is in none of them, or cannot be carried with its value, is a 400 that names it.
+ * what becomes of each; one that is in none of them, or cannot be carried with its value, is a 400 that names it, by
+ * what `names` says that the client calls it.
  */
-export function carriedMembers(body: JsonObject): JsonObject {
+export function carriedMembers(body: JsonObject, names: ReadonlyMap<string, string> = new Map()): JsonObject {
   const carried: JsonObject = {}
   for (const [name, value] of Object.entries(body)) {
     if (value === null || IN_THE_TURN.has(name) || LEFT_OUT.has(name)) continue
+    const said = names.get(name) ?? name
     const translate = Object.hasOwn(TRANSLATED, name) ? TRANSLATED[name] : undefined
     if (translate) {
-      const { output_config, thinking } = translate(value)
+      const { output_config, thinking } = translate(value, said)
       if (output_config)
         carried.output_config = { ...(carried.output_config as JsonObject | undefined), ...output_config }
       if (thinking) carried.thinking ??= thinking
     } else if (THE_VENDORS_OWN.has(name)) {
       carried[name] = name === 'service_tier' ? serviceTier(value) : value
     } else if (!Object.hasOwn(ASKS_FOR_NOTHING, name) || !ASKS_FOR_NOTHING[name]?.(value)) {
-      throw notCarried(name)
+      throw notCarried(said)
     }
   }
   return carried

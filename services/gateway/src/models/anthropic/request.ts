@@ -1,8 +1,10 @@
 import { Fault } from '@tollgate/contracts'
-import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, ModelRequest, Turn } from '../../conversation/turn.ts'
+import { chatMembersOf, responsesNames } from '../responses-members.ts'
 import { carriedMembers } from './members.ts'
-import { type Transcript, transcriptOf } from './messages.ts'
+import { transcriptOf } from './messages.ts'
+import { ownBody } from './own-body.ts'
+import { budgetOf, thinkingFor } from './thinking.ts'
 import { toolMembers } from './tools.ts'
 
 export interface MessagesSettings {
@@ -12,12 +14,13 @@ export interface MessagesSettings {
   replayUnsigned: boolean
 }
 
-/** The body for the Messages API, of a turn in another dialect. What cannot be carried is a 400 that names it. */
+/** The body for the Messages API. What cannot be carried out of another dialect is a 400 that names it. */
 export function messagesBody(request: ModelRequest, settings: MessagesSettings): JsonObject {
   const { turn } = request
+  if (turn.dialect === 'messages') return ownBody(request, settings.replayUnsigned)
   const transcript = transcriptOf(request.messages, settings.replayUnsigned)
-  const carried = turn.dialect === 'chat' ? carriedMembers(turn.raw) : {}
-  const thinking = thinkingFor(transcript, carried.thinking)
+  const carried = carriedFrom(turn)
+  const thinking = thinkingFor(transcript.messages, carried.thinking)
   const body: Record<string, Json | undefined> = {
     model: request.model,
     max_tokens: maxTokens(turn, thinking, settings),
@@ -36,22 +39,13 @@ export function messagesBody(request: ModelRequest, settings: MessagesSettings):
   return Object.fromEntries(Object.entries(body).filter((member): member is [string, Json] => member[1] !== undefined))
 }
 
-/**
- * With manual thinking the vendor wants a last turn that calls tools to begin with its thinking. A Chat history has lost
- * it, so thinking rests until the tool turn is over.
- */
-function thinkingFor({ messages }: Transcript, thinking: Json | undefined): Json | undefined {
-  const last = messages.findLast(({ role }) => role === 'assistant')?.content ?? []
-  const unthought = last.some(({ type }) => type === 'tool_use') && !/thinking$/.test(String(last[0]?.type))
-  return unthought && budgetOf(thinking) > 0 ? undefined : thinking
-}
+/** A Responses body by way of Chat's members, under the names that its client knows. */
+const carriedFrom = ({ dialect, raw }: Turn): JsonObject =>
+  dialect === 'responses' ? carriedMembers(chatMembersOf(raw), responsesNames) : carriedMembers(raw)
 
 function maxTokens(turn: Turn, thinking: Json | undefined, { defaultMaxTokens }: MessagesSettings): number {
   return turn.maxOutputTokens ?? budgetOf(thinking) + defaultMaxTokens
 }
-
-const budgetOf = (thinking: Json | undefined): number =>
-  isObject(thinking) && typeof thinking.budget_tokens === 'number' ? thinking.budget_tokens : 0
 
 function stopSequences({ stop }: Turn): string[] | undefined {
   if (stop?.some((sequence) => sequence.trim() === ''))

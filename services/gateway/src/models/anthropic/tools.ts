@@ -27,7 +27,7 @@ function toolEntry(tool: ToolEntry): JsonObject {
   if (tool.kind === 'typed')
     throw new Fault('invalid_request', `this model's provider has no tool of type '${tool.type}'`)
   const { name, description, parameters, raw } = tool
-  const strict = isObject(raw.function) && raw.function.strict === true
+  const strict = raw.strict === true || (isObject(raw.function) && raw.function.strict === true)
   const schema = inputSchema(parameters)
   return {
     name,

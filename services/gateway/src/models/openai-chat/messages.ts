@@ -1,16 +1,21 @@
 import { Fault } from '@tollgate/contracts'
 import { isObject } from '../../conversation/json.ts'
-import type { Json, JsonObject, Message, Part } from '../../conversation/turn.ts'
+import type { Dialect, Json, JsonObject, Message, Part } from '../../conversation/turn.ts'
+import { pairResults } from '../history.ts'
 
-/** Messages as the Chat wire has them: what came in Chat goes out as it came, everything else is rendered (T-26, L-18). */
-export function chatMessages(messages: readonly Message[]): JsonObject[] {
-  return messages.flatMap((message) => (message.raw?.dialect === 'chat' ? [message.raw.value] : render(message)))
+/**
+ * Messages as the Chat wire has them: what came in Chat goes out as it came, everything else is rendered (T-26, L-18),
+ * each call with its result (BR-050).
+ */
+export function chatMessages(messages: readonly Message[], dialect: Dialect): JsonObject[] {
+  const history = dialect === 'chat' ? messages : pairResults(messages)
+  return history.flatMap((message) => (message.raw?.dialect === 'chat' ? [message.raw.value] : render(message)))
 }
 
 function render(message: Message): JsonObject[] {
   switch (message.role) {
     case 'system':
-      return [{ role: 'system', content: textOf(message.parts) }]
+      return [{ role: 'system', content: systemText(message.parts) }]
     case 'assistant':
       return [renderAssistant(message)]
     case 'user':
@@ -66,7 +71,7 @@ function renderAssistant({ parts, raw }: Message): JsonObject {
   const calls = parts.flatMap((part): JsonObject[] => {
     if (part.type === 'call')
       return [{ id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments } }]
-    return part.type === 'other' && part.dialect === 'chat' ? [own(part)] : []
+    return part.type === 'other' && part.dialect !== 'messages' ? [own(part)] : []
   })
   if (calls.length > 0) message.tool_calls = calls
   else message.content ??= ''
@@ -75,6 +80,10 @@ function renderAssistant({ parts, raw }: Message): JsonObject {
 
 const textOf = (parts: readonly Part[]): string =>
   parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('')
+
+/** What was said in several parts, such as hints before instructions, is told apart. */
+const systemText = (parts: readonly Part[]): string =>
+  parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n\n')
 
 /** Chat has no flag for a failed result, so its text says it (BR-008); what the gateway's own tools say already does. */
 function resultText({ text, isError }: { text: string; isError: boolean }): string {

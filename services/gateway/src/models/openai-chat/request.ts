@@ -1,6 +1,8 @@
 import { Fault } from '@tollgate/contracts'
 import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, ModelRequest, ToolChoice, ToolEntry, Turn } from '../../conversation/turn.ts'
+import { chatMembersOfMessages } from '../messages-members.ts'
+import { chatMembersOf } from '../responses-members.ts'
 import { chatMessages } from './messages.ts'
 
 /**
@@ -13,7 +15,7 @@ export function chatBody(request: ModelRequest): JsonObject {
   const raw = turn.dialect === 'chat' ? turn.raw : neutralMembers(turn)
   const planned: Record<string, Json | undefined> = {
     model: request.model,
-    messages: chatMessages(request.messages),
+    messages: chatMessages(request.messages, turn.dialect),
     stream: request.stream || (raw.stream === undefined ? undefined : false),
     stream_options: request.stream ? { ...objectOr(raw.stream_options), include_usage: true } : undefined,
     ...toolMembers(request),
@@ -51,7 +53,7 @@ function neutralMembers(turn: Turn): JsonObject {
     stop: turn.stop,
     user: turn.user,
   }
-  const body: JsonObject = {}
+  const body = turn.dialect === 'responses' ? chatMembersOf(turn.raw) : chatMembersOfMessages(turn.raw)
   for (const [name, value] of Object.entries(members)) if (value !== undefined) body[name] = value
   return body
 }
@@ -64,6 +66,7 @@ function toolEntry(tool: ToolEntry, turn: Turn): JsonObject {
       const described: JsonObject = { name }
       if (description !== undefined) described.description = description
       if (parameters !== undefined) described.parameters = parameters
+      if (turn.dialect === 'responses' && raw.strict === true) described.strict = true
       return { type: 'function', function: described }
     }
     case 'typed':
