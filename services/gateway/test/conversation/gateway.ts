@@ -5,6 +5,7 @@ import { openRateLimit } from '../../src/auth/rate-limit.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import { chatCompletionsRoute } from '../../src/routes/chat-completions.ts'
+import { messagesRoute } from '../../src/routes/messages.ts'
 import { responsesRoute } from '../../src/routes/responses.ts'
 import type { GatewaySettings } from '../../src/settings.ts'
 import { openCapabilities } from '../../src/tools/capabilities.ts'
@@ -53,6 +54,7 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
       }
       return [
         async (app) => void app.register(chatCompletionsRoute(needs, cut)),
+        async (app) => void app.register(messagesRoute(needs, cut)),
         async (app) => void app.register(responsesRoute(needs, cut)),
       ]
     },

@@ -69,7 +69,7 @@ function image(block: JsonObject): Part {
   return { type: 'image', url: `data:${mediaType};base64,${String(source.data)}`, mediaType }
 }
 
-/** A document of plain text is text to any model; any other keeps its form. */
+/** A document of plain text is text to any model; one by its bytes has the form in which every wire knows files. */
 function document(block: JsonObject): Part[] {
   const { source, title, context } = block
   if (!isObject(source)) return [own(block)]
@@ -77,7 +77,12 @@ function document(block: JsonObject): Part[] {
   const above: Part[] = head === '' ? [] : [{ type: 'text', text: `${head}\n\n` }]
   if (source.type === 'text') return [...above, { type: 'text', text: String(source.data) }]
   if (source.type === 'content') return [...above, ...blocksIn(source.content).flatMap(shown)]
-  return [own(block)]
+  if (source.type !== 'base64') return [own(block)]
+  const file = {
+    filename: typeof title === 'string' && title !== '' ? title : 'document.pdf',
+    file_data: `data:${String(source.media_type)};base64,${String(source.data)}`,
+  }
+  return [{ type: 'other', dialect: 'chat', kind: 'file', raw: { type: 'file', file } }]
 }
 
 function searchResult({ title, source, content }: JsonObject): Part {
