@@ -16,6 +16,7 @@ import { codePolicyRoutes } from './routes/code-policy.ts'
 import { fetchRoute } from './routes/fetch.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
+import { messagesRoute } from './routes/messages.ts'
 import { modelRoutes } from './routes/models.ts'
 import { pricingRoutes } from './routes/pricing.ts'
 import { responsesRoute } from './routes/responses.ts'
@@ -73,6 +74,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     notReady,
     routes: (cut) => [
       chatCompletionsRoute(answers, cut),
+      messagesRoute(answers, cut),
       responsesRoute(answers, cut),
       fetchRoute(direct, cut),
       searchRoute(direct, cut),
