@@ -60,6 +60,9 @@ export const sandboxOpen = rpc({
   }),
 })
 
+/** How long a claim on a container holds without being renewed: so long one of a gateway that died blocks it (C-17). */
+export const CLAIM_SECONDS = 60
+
 /**
  * Says that the request which claimed the container is still under way. A claim ends soon after its last renewal, so that
  * one of a gateway that died blocks nobody for long (C-17). False: the claim is not this request's any more.

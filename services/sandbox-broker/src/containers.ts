@@ -1,11 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import type { HeldContainer, Tenancy } from '@tollgate/contracts'
+import { CLAIM_SECONDS, type HeldContainer, type Tenancy } from '@tollgate/contracts'
 import type { Database } from '@tollgate/db'
 import { sql } from 'kysely'
 import type { SandboxTables } from './tables.ts'
-
-/** How long a claim holds without being renewed: so long a container of a gateway that died is blocked (C-17). */
-export const CLAIM_SECONDS = 60
 
 export interface KeptSession {
   session: string

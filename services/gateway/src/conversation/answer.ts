@@ -18,7 +18,7 @@ import { type Answer, collectAnswer } from './collect.ts'
 import { openEventStream } from './event-stream.ts'
 import { forwardAnswer } from './forward-answer.ts'
 import type { RequestEnd } from './request-end.ts'
-import type { Dialect, JsonObject, Turn } from './turn.ts'
+import type { Dialect, JsonObject, Message, Turn } from './turn.ts'
 
 /** A client dialect, as the one path of every answer knows it. */
 export interface ClientDialect {
@@ -28,8 +28,20 @@ export interface ClientDialect {
   parse(body: unknown, bodyCharacters: number, headers: IncomingHttpHeaders): Turn
   writer(turn: Turn): AnswerWriter
   render(answer: Answer, turn: Turn): JsonObject
+  /** Of a dialect whose answers can be gone on from. */
+  memory?: Memory
   /** A failure before the first byte. */
   error(thrown: unknown): { status: number; headers: Record<string, string>; body: object }
+}
+
+/** What one request goes on from, and what its answer leaves for the next. */
+export interface Memory {
+  /** The turn that was parsed, with what it only names put in its place. */
+  recall(whose: Tenancy): Promise<Turn>
+  /** What the loop added to the client's messages, the final answer included; comes before the last event. */
+  added(messages: Message[]): void
+  /** The same events; the last one waits until the answer is kept. */
+  keep(events: AsyncIterable<AnswerEvent>, request: TurnRequest): AsyncGenerator<AnswerEvent>
 }
 
 export interface AnswerNeeds extends LoopNeeds {
@@ -55,19 +67,22 @@ export async function answer(
   { signal, deadline }: RequestEnd,
 ): Promise<void> {
   try {
-    const turn = dialect.parse(body, bodyText.length, headers)
-    const acting = await actFor(identity, turn.user, { dialect: dialect.name, ...needs })
-    refuseModel(acting, turn.model)
+    const parsed = dialect.parse(body, bodyText.length, headers)
+    const acting = await actFor(identity, parsed.user, { dialect: dialect.name, ...needs })
+    refuseModel(acting, parsed.model)
+    const tenancy = tenancyOf(acting, id)
+    const turn = (await dialect.memory?.recall(tenancy)) ?? parsed
     const request: TurnRequest = {
       turn,
       bodyText,
       headers,
       candidates: [needs.models.resolve(turn.model)],
-      tenancy: tenancyOf(acting, id),
+      tenancy,
       budgetExempt: acting.budgetExempt,
       endpoint: dialect.endpoint,
       signal,
       deadline,
+      ...(dialect.memory && { added: dialect.memory.added }),
     }
     const exchange: Exchange = { needs, dialect, reply, request }
     const admission = await admit(needs, request)
@@ -98,7 +113,7 @@ function way({ attempts, first }: Admission): Way {
 }
 
 async function collectedAnswer({ needs, dialect, reply, request }: Exchange, admission: Admission): Promise<void> {
-  const whole = await collectAnswer(answering(needs, request, admission))
+  const whole = await collectAnswer(eventsOf(needs, dialect, request, admission))
   const text = JSON.stringify(dialect.render(whole, request.turn))
   nameContainer(reply, whole.container)
   void reply.code(200).type('application/json; charset=utf-8').send(text)
@@ -107,7 +122,7 @@ async function collectedAnswer({ needs, dialect, reply, request }: Exchange, adm
 /** Nothing is written before the first event, so that whatever fails until then still has a status of its own. */
 async function streamAnswer({ needs, dialect, reply, request }: Exchange, admission: Admission): Promise<void> {
   const { turn, signal } = request
-  const events = answering(needs, request, admission)
+  const events = eventsOf(needs, dialect, request, admission)
   let step = await events.next()
   if (!step.done && step.value.type === 'container') nameContainer(reply, step.value.container)
   const writer = dialect.writer(turn)
@@ -126,6 +141,16 @@ async function streamAnswer({ needs, dialect, reply, request }: Exchange, admiss
   } finally {
     await events.return(undefined)
   }
+}
+
+function eventsOf(
+  needs: AnswerNeeds,
+  { memory }: ClientDialect,
+  request: TurnRequest,
+  admission: Admission,
+): AsyncGenerator<AnswerEvent> {
+  const events = answering(needs, request, admission)
+  return memory ? memory.keep(events, request) : events
 }
 
 /** C-06: in every dialect, streamed or not. */

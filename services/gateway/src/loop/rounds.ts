@@ -25,6 +25,7 @@ export interface Conversation {
   toolbox: Toolbox
   usage: UsageMeter
   mixedTurns: MixedTurns
+  added?: ((messages: Message[]) => void) | undefined
   at: CallContext
 }
 
@@ -56,7 +57,11 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
           continue
         }
         // nothing goes out before the model has really begun, so that an early failure still is a status (BR-031)
-        if (!started && start) yield start
+        if (!started) {
+          const container = toolbox.container()
+          if (container) yield { type: 'container', container }
+          if (start) yield start
+        }
         started = true
         const block = shown.pass(event)
         if (block) yield block
@@ -81,6 +86,7 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
         const asked = plan.messages.findLast(({ role }) => role === 'user')
         mixedTurns.keep(at.tenancy, { asked, shown: { text, calls: step.handOver }, replay: added })
       }
+      conversation.added?.(added)
       roundsOfTurn.record(round, {})
       const report = usage.report()
       if (report) yield report

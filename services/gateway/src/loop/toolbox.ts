@@ -1,4 +1,4 @@
-import { otariLabel, otariPriceKeys, toolError } from '@tollgate/contracts'
+import { type HeldContainer, otariLabel, otariPriceKeys, toolError } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { ToolActivity } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
@@ -18,8 +18,12 @@ export interface Toolbox {
   open(owned: Iterable<OwnedTool>, at: CallContext): Promise<void>
   /** Runs one call and records it, before anyone learns its result. Yields what a client may be shown of it. */
   run(call: ModelCall, at: CallContext): AsyncGenerator<ToolActivity, ToolResult>
+  /** The sandbox that outlives the request, if there is one. */
+  container(): HeldContainer | undefined
+  /** Ends the use of that sandbox before the client is told of it, who may come back at once (C-18); gives its new end (C-11). */
+  release(): Promise<HeldContainer | undefined>
   /** Gives back what was leased. Nobody waits for it: a session that is not closed ends by its own timer. */
-  close(): void
+  close(options: { discard: boolean }): void
 }
 
 export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
@@ -50,14 +54,32 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
       yield { type: 'tool', phase: 'finished', call, outcome: result.outcome }
       return result
     },
-    close() {
-      for (const { tool, ready } of opened.values()) {
-        void ready
-          .close?.()
-          .catch((thrown: unknown) => log.warn({ tool: tool.name, err: thrown }, 'a tool was not closed'))
+    container: () => keeper()?.ready.container?.(),
+    async release() {
+      const entry = keeper()
+      const known = entry?.ready.container?.()
+      if (entry === undefined || known === undefined) return undefined
+      opened.delete(entry.tool.name)
+      try {
+        return await entry.ready.close?.()
+      } catch (thrown) {
+        // it is there all the same, and its claim ends by itself
+        unclosed(entry.tool)(thrown)
+        return known
       }
+    },
+    close(options) {
+      for (const { tool, ready } of opened.values()) void ready.close?.(options).catch(unclosed(tool))
       opened.clear()
     },
+  }
+
+  function keeper(): { tool: Tool; ready: OpenTool } | undefined {
+    return Array.from(opened.values()).find(({ ready }) => ready.container?.() !== undefined)
+  }
+
+  function unclosed({ name }: Tool): (thrown: unknown) => void {
+    return (thrown) => log.warn({ tool: name, err: thrown }, 'a tool was not closed')
   }
 
   /** What a tool did not foresee is told to the log alone; the model reads a fixed text and goes on (L-14). */

@@ -10,7 +10,7 @@ import {
 import type { ToolOutcome } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
 import { readHint } from './declared-members.ts'
-import { openSandboxSession } from './sandbox-session.ts'
+import { openSandboxSession, type SandboxRun } from './sandbox-session.ts'
 import {
   type CallContext,
   noOptions,
@@ -54,11 +54,11 @@ function shownFailure(input: JsonObject): ToolOutcome['shown'] {
 
 /** The session is leased here, while a refusal can still be an HTTP status (X-28). */
 async function openSandbox(
-  { image, execSeconds }: ToolOptions,
+  { image, execSeconds, container, leaseSeconds }: ToolOptions,
   { bus }: ToolUse,
   first: CallContext,
 ): Promise<OpenTool> {
-  const session = await openSandboxSession(bus, { image, execSeconds }, first)
+  const session = await openSandboxSession(bus, { image, execSeconds, container, leaseSeconds }, first)
 
   return {
     async run(input, at) {
@@ -74,10 +74,18 @@ async function openSandbox(
         return { ...failed(input, text), cause }
       }
     },
-    async close() {
-      await session.close()
-    },
+    container: session.container,
+    close: session.close,
   }
+}
+
+/** What a run that came to nothing is to a client of ours: the failure, and its text. */
+export const codeFailures: Record<Extract<SandboxRun, { status: 'failed' }>['reason'], [Failure, string]> = {
+  unreachable: ['upstream', 'code_execution sandbox unreachable'],
+  lost: ['upstream', 'code_execution sandbox was lost, and with it every variable and file'],
+  timeout: ['timeout', 'code execution timed out'],
+  busy: ['unavailable', 'code_execution sandbox temporarily unavailable. Retry later.'],
+  refused: ['upstream', 'code execution failed'],
 }
 
 const texts = {
@@ -109,9 +117,13 @@ interface Run {
   files: { name: string; file?: { id: string } | undefined }[]
 }
 
+/** X-30: a run that came to its end, of a program that did not do what it should. */
+export const programFailed = ({ stdout, stderr, returnCode }: Omit<Run, 'files'>): boolean =>
+  returnCode !== 0 || (stdout === '' && stderr !== '')
+
 /** A program that failed is still a completed run: it is shown whole, but reads and counts as an error (X-30). */
 function ran(code: string, { stdout, stderr, returnCode, files }: Run): ToolResult {
-  const isError = returnCode !== 0 || (stdout === '' && stderr !== '')
+  const isError = programFailed({ stdout, stderr, returnCode })
   const named = files.map(({ name, file }) => `${name} (${file ? `file_id: ${file.id}` : 'not stored'})`)
   const sections = [
     ...(stdout === '' ? [] : [`stdout:\n${clipBytes(stdout, STREAM_BYTES, CUT)}`]),

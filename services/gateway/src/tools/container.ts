@@ -1,4 +1,5 @@
-import { Fault, noSuchContainer } from '@tollgate/contracts'
+import { type containerWish, Fault, noSuchContainer } from '@tollgate/contracts'
+import type { z } from 'zod'
 import type { Json } from '../conversation/turn.ts'
 
 /** What a request says about a sandbox that outlives it (C-02, C-07). */
@@ -22,13 +23,20 @@ export function readContainer(value: Json | undefined): ContainerWish {
 
 export const namesOurs = (wish: ContainerWish): boolean => wish.kind === 'id' && wish.id.startsWith('otari_cntr_')
 
-/** Code that runs here: no sandbox is kept, so `auto` gets one for the request alone and an id names none (C-03, C-13). */
-export function refuseKeptContainer(wish: ContainerWish): void {
-  if (wish.kind === 'id') {
-    throw noSuchContainer(wish.id)
-  }
-  if (wish.kind === 'foreign') {
-    throw new Fault('invalid_request', 'container must be "auto" or the id of a container')
+/** What code that runs here asks the broker for; an id that cannot be one of ours is gone like any other (C-13). */
+export function keptContainer(wish: ContainerWish): z.input<typeof containerWish> | undefined {
+  switch (wish.kind) {
+    case 'none':
+      return undefined
+    case 'auto':
+      return { kind: 'auto' }
+    case 'id':
+      if (!/^otari_cntr_[0-9a-f]{32}$/.test(wish.id)) throw noSuchContainer(wish.id)
+      return wish
+    case 'foreign':
+      throw new Fault('invalid_request', 'container must be "auto" or the id of a container')
+    default:
+      return wish satisfies never
   }
 }
 

@@ -1,11 +1,13 @@
 import type { Bus } from '@tollgate/bus'
 import {
+  CLAIM_SECONDS,
   type containerWish,
   Fault,
   type HeldContainer,
   sandboxClose,
   sandboxExec,
   sandboxOpen,
+  sandboxRenew,
   type Tenancy,
 } from '@tollgate/contracts'
 import type { z } from 'zod'
@@ -17,6 +19,12 @@ const EXEC_SLACK_SECONDS = 15
 const OPEN_MS = 60_000
 const CLOSE_MS = 5_000
 const MOST_LEASE_SECONDS = 3_600
+/** A renewal may fail twice before the claim ends. */
+const RENEW_MS = (CLAIM_SECONDS / 3) * 1_000
+
+/** CP-24: what a request of so many rounds may need of a sandbox. */
+export const sessionSeconds = (rounds: number, execSeconds = EXEC_SECONDS): number =>
+  Math.min(execSeconds * rounds * 4 + 60, MOST_LEASE_SECONDS)
 
 export interface SessionWish {
   /** Absent: a session for this request alone (C-02). */
@@ -63,6 +71,7 @@ interface Lease {
 export async function openSandboxSession(bus: Bus, wish: SessionWish, first: CallContext): Promise<SandboxSession> {
   const execSeconds = wish.execSeconds ?? EXEC_SECONDS
   let leased: Lease | undefined = await lease(first, wish.container)
+  let renewing = leased.container && keepClaim(bus, leased, leased.container.id)
 
   /**
    * Waited for until the request ends, but never broken off: a session made for nobody would keep its place until it had
@@ -83,7 +92,7 @@ export async function openSandboxSession(bus: Bus, wish: SessionWish, first: Cal
             const mine = { id, tenancy, container: held }
             if (!signal.aborted) return resolve(mine)
             // its backend reclaims what cannot be given back
-            void release(bus, mine, true).catch(() => {})
+            void release(bus, mine, container?.kind !== 'id').catch(() => {})
           },
           (thrown: unknown) => reject(refusal(Fault.from(thrown))),
         )
@@ -112,16 +121,29 @@ export async function openSandboxSession(bus: Bus, wish: SessionWish, first: Cal
           ...(onEvent && { onEvent }),
         },
       )
-      if (done.status === 'failed' && done.reason === 'lost') leased = undefined
+      if (done.status === 'failed' && done.reason === 'lost') letGo()
       return done
     },
     async close({ discard = false } = {}) {
       if (leased === undefined) return undefined
       const mine = leased
-      leased = undefined
-      return (await release(bus, mine, discard)).container
+      letGo()
+      // what was resumed is the caller's, whatever becomes of the request (C-30)
+      return (await release(bus, mine, discard && wish.container?.kind !== 'id')).container
     },
   }
+
+  function letGo(): void {
+    clearInterval(renewing)
+    renewing = undefined
+    leased = undefined
+  }
+}
+
+/** A renewal that fails is not told: the next one tries again, and a claim that is lost in the end hurts nobody here. */
+function keepClaim(bus: Bus, { tenancy }: Lease, container: string): NodeJS.Timeout {
+  const renew = () => bus.call(sandboxRenew, { tenancy, container }, { deadline: Date.now() + RENEW_MS })
+  return setInterval(() => void renew().catch(() => {}), RENEW_MS).unref()
 }
 
 const release = (bus: Bus, { id, tenancy, container }: Lease, discard: boolean) =>

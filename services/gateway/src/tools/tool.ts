@@ -1,5 +1,6 @@
 import type { Bus } from '@tollgate/bus'
-import type { DomainPolicy, PriceKey, Tenancy } from '@tollgate/contracts'
+import type { containerWish, DomainPolicy, HeldContainer, PriceKey, Tenancy } from '@tollgate/contracts'
+import type { z } from 'zod'
 import type { ShownFailure, ToolOutcome } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
 import type { GatewaySettings } from '../settings.ts'
@@ -52,6 +53,9 @@ export interface ToolOptions {
   /** The image of its sandbox, and seconds granted to each run (W-22). */
   image: string | undefined
   execSeconds: number | undefined
+  /** The sandbox that outlives the request (C-03), and how long the request may need it (CP-24). */
+  container: z.input<typeof containerWish> | undefined
+  leaseSeconds: number | undefined
 }
 
 export const noOptions: ToolOptions = {
@@ -62,6 +66,8 @@ export const noOptions: ToolOptions = {
   providerOptions: {},
   image: undefined,
   execSeconds: undefined,
+  container: undefined,
+  leaseSeconds: undefined,
 }
 
 /** What a request's tools share. */
@@ -90,7 +96,10 @@ export interface CallContext {
 export interface OpenTool {
   /** A failure is an outcome for the model. What it throws ends the request when it is a refusal, else reads L-14's text. */
   run(input: JsonObject, at: CallContext): Promise<ToolResult>
-  close?(): Promise<void>
+  /** The sandbox that outlives the request, as long as there is one. */
+  container?(): HeldContainer | undefined
+  /** `discard`: nobody was told of a sandbox that is kept, so a new one is not (C-29). Gives the one that is kept. */
+  close?(options?: { discard?: boolean }): Promise<HeldContainer | undefined>
 }
 
 export interface ToolResult {
