@@ -5,6 +5,7 @@ const benches: Record<string, () => Promise<void>> = {
   extract: async () => (await import('./extract.ts')).benchExtract(process.argv.slice(3)),
   fetch: async () => (await import('./fetch.ts')).benchFetch(process.argv.slice(3)),
   pdf: async () => (await import('./pdf.ts')).benchPdf(process.argv.slice(3)),
+  sandbox: async () => (await import('./sandbox.ts')).benchSandbox(process.argv.slice(3)),
 }
 
 const [wanted] = process.argv.slice(2)

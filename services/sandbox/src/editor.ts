@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { posix } from 'node:path'
 import { z } from 'zod'
 import { FileRefused, PIECE_BYTES } from './drivers/driver.ts'
@@ -19,8 +18,9 @@ export type EditorInput = z.output<typeof editorInput>
 /** As a program would report it. */
 export type EditorResult = { ok: true; stdout: string } | { ok: false; why: string }
 
-/** Larger files are for programs. */
-const MAX_EDITED_BYTES = 1024 * 1024
+/** Larger files are for programs. Read and written in one piece. */
+const MAX_EDITED_BYTES = PIECE_BYTES
+const VIEWED_BYTES = 512 * 1024
 
 const done = (stdout: string): EditorResult => ({ ok: true, stdout: `${stdout}\n` })
 const failed = (why: string): EditorResult => ({ ok: false, why })
@@ -40,7 +40,7 @@ async function perform(session: Session, input: EditorInput): Promise<EditorResu
     case 'view':
       return view(session, input)
     case 'create':
-      await write(session, input.path, Buffer.from(input.file_text.toWellFormed()), { exclusive: true })
+      await session.sandbox.save(input.path, Buffer.from(input.file_text.toWellFormed()), { exclusive: true })
       return done(`File created: ${input.path}`)
     case 'str_replace': {
       const { text, before } = await read(session, input.path)
@@ -77,7 +77,8 @@ async function perform(session: Session, input: EditorInput): Promise<EditorResu
 async function view(session: Session, { path, view_range }: EditorInput & { command: 'view' }): Promise<EditorResult> {
   const names = await session.sandbox.tree(path)
   if (names) return { ok: true, stdout: names.map((name) => `${name}\n`).join('') }
-  const { data, size } = await session.sandbox.read(path, 0, PIECE_BYTES)
+  const { data: pieces, size } = await session.sandbox.read(path, 0, VIEWED_BYTES)
+  const data = Buffer.concat(pieces)
   if (data.includes(0)) return failed(`${path} is not a text file`)
   const text = data.toString('utf8') + (size > data.length ? `\n[view cut: ${size - data.length} more bytes]` : '')
   if (!view_range) return { ok: true, stdout: text }
@@ -95,47 +96,24 @@ async function undo({ sandbox, history }: Session, path: string): Promise<Editor
   if (!latest) return failed(`there is no edit of ${path} to undo`)
   const { before } = await read({ sandbox }, path)
   if (!before.equals(latest.after)) return failed(`${path} was changed by something else since it was edited`)
-  await write({ sandbox }, path, latest.before, { exclusive: false })
+  await sandbox.save(path, latest.before, { exclusive: false })
   history.take(key)
   return done(`Reverted ${path}`)
 }
 
 async function change(session: Session, path: string, before: Buffer, text: string): Promise<void> {
   const after = Buffer.from(text.toWellFormed())
-  await write(session, path, after, { exclusive: false })
+  await session.sandbox.save(path, after, { exclusive: false })
   session.history.remember(posix.normalize(path), { before, after })
 }
 
 async function read({ sandbox }: Pick<Session, 'sandbox'>, path: string): Promise<{ text: string; before: Buffer }> {
-  const pieces: Buffer[] = []
-  for (let offset = 0; ; ) {
-    const { data, size } = await sandbox.read(path, offset, PIECE_BYTES)
-    if (size > MAX_EDITED_BYTES) throw new FileRefused(413, 'too large to be edited')
-    pieces.push(data)
-    offset += data.length
-    if (offset >= size || data.length === 0) break
-  }
-  const before = Buffer.concat(pieces)
+  const { data, size } = await sandbox.read(path, 0, PIECE_BYTES)
+  if (size > MAX_EDITED_BYTES) throw new FileRefused(413, 'too large to be edited')
+  const before = Buffer.concat(data)
   try {
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(before), before }
   } catch {
     throw new FileRefused(422, 'not a text file')
-  }
-}
-
-async function write(
-  { sandbox }: Pick<Session, 'sandbox'>,
-  path: string,
-  data: Buffer,
-  options: { exclusive: boolean },
-): Promise<void> {
-  const upload = randomBytes(12).toString('hex')
-  try {
-    for (let offset = 0; offset === 0 || offset < data.length; offset += PIECE_BYTES)
-      await sandbox.write(upload, offset, data.subarray(offset, offset + PIECE_BYTES))
-    await sandbox.commit(upload, path, options)
-  } catch (thrown) {
-    await sandbox.discard(upload)
-    throw thrown
   }
 }

@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
 import { z } from 'zod'
 import { SandboxLost } from './driver.ts'
-import { type Message, messageReader, packMessage } from './framing.ts'
+import { type Message, messageReader, packHead, packMessage } from './framing.ts'
 
 /** Questions to the supervisor of one session, and its answers. */
 export interface Channel {
   /** Rejects with `SandboxLost` when the session ends first, or gives no answer in time: then it is ended. */
-  ask(header: object, options: { body?: Buffer; timeoutMs: number }): Promise<Message>
+  ask(header: object, options: { body?: Buffer[]; timeoutMs: number }): Promise<Message>
   /** Like `ask`, with nothing to wait for. */
   tell(header: object): void
   /** The number `ask` gave its latest question. */
@@ -49,7 +49,7 @@ export function openChannel(socket: Socket): Channel {
     close: () => socket.destroy(),
     latest: () => asked,
     tell: (header) => void socket.write(packMessage(header)),
-    ask(header, { body, timeoutMs }) {
+    ask(header, { body = [], timeoutMs }) {
       if (socket.destroyed) return Promise.reject(new SandboxLost('the session has ended'))
       asked += 1
       const id = asked
@@ -66,7 +66,11 @@ export function openChannel(socket: Socket): Channel {
             reject(error)
           },
         })
-        socket.write(packMessage({ ...header, id }, body))
+        const bytes = body.reduce((sum, piece) => sum + piece.length, 0)
+        socket.cork()
+        socket.write(packHead({ ...header, id }, bytes))
+        for (const piece of body) socket.write(piece)
+        socket.uncork()
       })
     },
   }

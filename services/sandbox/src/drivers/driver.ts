@@ -63,7 +63,9 @@ export class SandboxLost extends Error {
 }
 
 export interface Piece {
-  data: Buffer
+  data: Buffer[]
+  /** Of `data`. */
+  bytes: number
   /** Of the whole file. */
   size: number
   /** The same for as long as it is the same file with the same content. */
@@ -79,14 +81,16 @@ export interface Sandbox {
   tree(path: string): Promise<string[] | undefined>
   read(path: string, offset: number, length: number): Promise<Piece>
   /** Adds to an upload that nobody sees before it is committed. */
-  write(upload: string, offset: number, data: Buffer): Promise<void>
+  write(upload: string, offset: number, data: Buffer[]): Promise<void>
   /** Gives an upload its name in one step; `exclusive` refuses (409) when there is something already. */
   commit(upload: string, path: string, options: { exclusive: boolean }): Promise<string>
+  /** Writes all of a small file in one step. */
+  save(path: string, data: Buffer, options: { exclusive: boolean }): Promise<string>
   discard(upload: string): Promise<void>
   /** Resolves when it is gone, whatever the reason. */
   readonly ended: Promise<void>
   end(): void
 }
 
-/** Most bytes of one `read` or `write`. */
-export const PIECE_BYTES = 512 * 1024
+/** Most bytes of one `read`, `write` or `save`. */
+export const PIECE_BYTES = 1024 * 1024

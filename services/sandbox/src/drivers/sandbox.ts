@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { Channel } from './channel.ts'
 import { type CallResult, FileRefused, type Sandbox } from './driver.ts'
@@ -23,7 +24,7 @@ const OVERTIME_MS = 10_000
 const FILE_MS = 30_000
 
 export function openSandbox(channel: Channel, end: () => void): Sandbox {
-  const askFiles = async (header: object, body?: Buffer) => {
+  const askFiles = async (header: object, body?: Buffer[]) => {
     const answer = await channel.ask(header, { timeoutMs: FILE_MS, ...(body ? { body } : {}) })
     const { status, reason = 'refused' } = fileAnswer.parse(answer.header)
     if (status !== 200) throw new FileRefused(status, reason)
@@ -38,7 +39,7 @@ export function openSandbox(channel: Channel, end: () => void): Sandbox {
       signal.throwIfAborted()
       const asking = channel.ask(
         { op: kind, timeout: timeoutSeconds },
-        { body: Buffer.from(text), timeoutMs: timeoutSeconds * 1_000 + OVERTIME_MS },
+        { body: [Buffer.from(text)], timeoutMs: timeoutSeconds * 1_000 + OVERTIME_MS },
       )
       const of = channel.latest()
       const cancel = () => channel.tell({ op: 'cancel', id: 0, of })
@@ -54,14 +55,19 @@ export function openSandbox(channel: Channel, end: () => void): Sandbox {
       return names.nullable().parse(JSON.parse((await askFiles({ op: 'tree', path })).body.toString())) ?? undefined
     },
     async read(path, offset, length) {
-      const { header, body } = await askFiles({ op: 'read', path, offset, length })
-      return { ...readAnswer.parse(header), data: body }
+      const { header, pieces } = await askFiles({ op: 'read', path, offset, length })
+      const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
+      return { ...readAnswer.parse(header), data: pieces, bytes }
     },
     async write(upload, offset, data) {
       await askFiles({ op: 'write', upload, offset }, data)
     },
     async commit(upload, path, { exclusive }) {
       return committed.parse((await askFiles({ op: 'commit', upload, path, exclusive })).header).path
+    },
+    async save(path, data, { exclusive }) {
+      const upload = randomBytes(12).toString('hex')
+      return committed.parse((await askFiles({ op: 'save', upload, path, exclusive }, [data])).header).path
     },
     async discard(upload) {
       await askFiles({ op: 'discard', upload })

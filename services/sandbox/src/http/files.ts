@@ -1,12 +1,11 @@
-import { posix } from 'node:path'
-import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { PIECE_BYTES, type Piece, type Sandbox } from '../drivers/driver.ts'
+import { PIECE_BYTES } from '../drivers/driver.ts'
 import { mediaTypeOf } from '../media-types.ts'
 import type { AppNeeds } from './app.ts'
 import { findSession } from './find.ts'
 import { HttpRefusal } from './refusal.ts'
+import { sendFile } from './send-file.ts'
 import { receiveUpload } from './upload.ts'
 
 const folder = z.object({ path: z.string().max(4_096).default('.') })
@@ -27,11 +26,13 @@ export function fileRoutes(app: FastifyInstance, { sessions, settings }: AppNeed
     const { path } = file.parse(request.query)
     const first = await session.use(() => session.sandbox.read(path, 0, PIECE_BYTES))
     if (first.size > transferBytes) throw new HttpRefusal(413, 'the file is too large to be fetched')
-    return reply
-      .header('content-type', mediaTypeOf(path) ?? 'application/octet-stream')
-      .header('content-length', first.size)
-      .header('x-content-type-options', 'nosniff')
-      .send(Readable.from(pieces(session.sandbox, path, first), { objectMode: false }))
+    reply.hijack()
+    reply.raw.writeHead(200, {
+      'content-type': mediaTypeOf(path) ?? 'application/octet-stream',
+      'content-length': first.size,
+      'x-content-type-options': 'nosniff',
+    })
+    await session.use(() => sendFile(reply.raw, session.sandbox, path, first))
   })
 
   app.addContentTypeParser('multipart/form-data', (_request, payload, done) => done(null, payload))
@@ -40,16 +41,4 @@ export function fileRoutes(app: FastifyInstance, { sessions, settings }: AppNeed
     const written = await session.use(() => receiveUpload(request, session.sandbox, transferBytes))
     return reply.status(201).send(written)
   })
-}
-
-/** The rest is read as the client takes it. A file that changes meanwhile ends the answer: half of each would be neither. */
-async function* pieces(sandbox: Sandbox, path: string, first: Piece): AsyncGenerator<Buffer> {
-  yield first.data
-  for (let offset = first.data.length; offset < first.size; ) {
-    const piece = await sandbox.read(path, offset, PIECE_BYTES)
-    if (piece.identity !== first.identity || piece.data.length === 0)
-      throw new Error(`${posix.basename(path)} changed while it was read`)
-    yield piece.data
-    offset += piece.data.length
-  }
 }

@@ -81,26 +81,35 @@ function openForm(type: string) {
   }
 }
 
+/** Pieces sent into the session before it has said that it wrote those before them. */
+const AHEAD = 2
+
 async function store(file: Readable, sandbox: Sandbox, upload: string, maxBytes: number): Promise<number> {
-  let size = 0
   let held: Buffer[] = []
-  let written = 0
+  let size = 0
+  let sent = 0
+  const writing: Promise<void>[] = []
   const flush = async () => {
-    const data = Buffer.concat(held)
+    const write = sandbox.write(upload, sent, held)
+    write.catch(() => {}) // heard of when its turn comes; until then others may fail first
+    writing.push(write)
     held = []
-    for (let offset = 0; offset === 0 || offset < data.length; offset += PIECE_BYTES)
-      await sandbox.write(upload, written + offset, data.subarray(offset, offset + PIECE_BYTES))
-    written += data.length
+    sent = size
+    if (writing.length >= AHEAD) await writing.shift()
   }
   for await (const chunk of file as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > maxBytes) throw new HttpRefusal(413, 'the file is larger than the sandbox takes')
     held.push(chunk)
-    if (size - written >= PIECE_BYTES) await flush()
+    if (size - sent >= WRITE_BYTES) await flush()
   }
-  if (size > written || size === 0) await flush()
+  if (size > sent || size === 0) await flush()
+  await Promise.all(writing)
   return size
 }
+
+/** A chunk of a form is far smaller than what this leaves of a piece. */
+const WRITE_BYTES = PIECE_BYTES / 2
 
 const READ_ON_MS = 10_000
 

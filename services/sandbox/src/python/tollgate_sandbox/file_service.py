@@ -39,6 +39,10 @@ def _commit(workspace, header, _body):
     return {"path": workspace.commit(header["upload"], header["path"], header["exclusive"])}, b""
 
 
+def _save(workspace, header, body):
+    return {"path": workspace.save(header["upload"], header["path"], header["exclusive"], body)}, b""
+
+
 def _discard(workspace, header, _body):
     workspace.discard(header["upload"])
     return {}, b""
@@ -50,5 +54,6 @@ _OPERATIONS = {
     "read": _read,
     "write": _write,
     "commit": _commit,
+    "save": _save,
     "discard": _discard,
 }

@@ -72,14 +72,24 @@ class Workspace:
         """Adds to a file that nobody sees yet."""
         name = UPLOAD_PREFIX + upload
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if offset == 0 else 0)
+        data = memoryview(data)
         with self._opened(name, flags, 0o644) as fd:
-            while data:
+            while len(data) > 0:
                 try:
                     written = os.pwrite(fd, data, offset)
                 except OSError as error:
                     raise full(error) from error
                 data = data[written:]
                 offset += written
+
+    def save(self, upload, path, exclusive, data):
+        """All of a small file at once, in one step as `commit` does it."""
+        try:
+            self.write(upload, 0, data)
+            return self.commit(upload, path, exclusive)
+        except Refused:
+            self.discard(upload)
+            raise
 
     def commit(self, upload, path, exclusive):
         """Gives the written file its name, in one step: no reader ever sees half of it."""

@@ -1,11 +1,16 @@
 """Messages on a stream: the length of a JSON header, the length of a body, the header, the body."""
 
 import json
+import socket
 import struct
 
 _LENGTHS = struct.Struct(">II")
 MAX_HEADER = 64 * 1024
 MAX_BODY = 8 * 1024 * 1024
+#: taken at once; a body that is larger is read right into its place
+_CHUNK = 1 << 16
+#: reads before others get their turn
+_READS = 64
 
 
 def encode(value):
@@ -28,40 +33,90 @@ class Reader:
     def __init__(self, sock):
         self._socket = sock
         self._buffer = bytearray()
+        # a large body that is under way: its header, its bytes, how many are there
+        self._header = self._body = None
+        self._filled = 0
 
     def read(self):
         """All messages that are complete by now. Raises Closed when there will be no more."""
-        while True:
+        messages = []
+        for _ in range(_READS):
             try:
-                data = self._socket.recv(1 << 18)
+                more = self._receive(messages)
             except (BlockingIOError, InterruptedError):
                 break
             except OSError as error:
                 raise Closed from error
-            if not data:
-                raise Closed
-            self._buffer += data
-            if len(data) < 1 << 18:
+            if not more:
                 break
-        messages = []
+        return messages
+
+    def _receive(self, messages):
+        """One read. False when it took all there was."""
+        if self._body is not None:
+            count = self._socket.recv_into(memoryview(self._body)[self._filled :])
+            if count == 0:
+                raise Closed
+            self._filled += count
+            if self._filled == len(self._body):
+                messages.append((self._header, self._body))
+                self._header = self._body = None
+            return True
+        data = self._socket.recv(_CHUNK)
+        if not data:
+            raise Closed
+        self._buffer += data
+        self._take(messages)
+        return self._body is not None or len(data) == _CHUNK
+
+    def _take(self, messages):
         while len(self._buffer) >= _LENGTHS.size:
             header, body = _LENGTHS.unpack_from(self._buffer)
             if header > MAX_HEADER or body > MAX_BODY:
                 raise Closed
             start = _LENGTHS.size + header
+            if len(self._buffer) < start:
+                return
+            if body > _CHUNK:
+                self._header, self._body = json.loads(self._buffer[_LENGTHS.size : start]), bytearray(body)
+                first = self._buffer[start : start + body]
+                self._filled = len(first)
+                self._body[: self._filled] = first
+                del self._buffer[: start + self._filled]
+                if self._filled < body:
+                    return
+                messages.append((self._header, self._body))
+                self._header = self._body = None
+                continue
             if len(self._buffer) < start + body:
-                break
+                return
             messages.append((json.loads(self._buffer[_LENGTHS.size : start]), bytes(self._buffer[start : start + body])))
             del self._buffer[: start + body]
-        return messages
 
 
 def send(sock, header, body=b"", timeout=30):
-    """Waits for room; a reader that leaves no room for that long is gone."""
-    sock.settimeout(timeout)
+    """Waits for room; a reader that leaves no room for that long is gone. `sock` does not block, before and after."""
+    text = encode(header)
+    parts = [_LENGTHS.pack(len(text), len(body)) + text, body]
     try:
-        sock.sendall(pack(header, body))
+        sent = _send_now(sock, parts)
+        if sent == len(parts[0]) + len(body):
+            return
+        sock.settimeout(timeout)
+        try:
+            if sent < len(parts[0]):
+                sock.sendall(parts[0][sent:])
+                sent = len(parts[0])
+            sock.sendall(memoryview(body)[sent - len(parts[0]) :])
+        finally:
+            sock.setblocking(False)
     except OSError as error:
         raise Closed from error
-    finally:
-        sock.setblocking(False)
+
+
+def _send_now(sock, parts):
+    """How much there is room for at once: mostly all of it."""
+    try:
+        return sock.sendmsg(parts, (), socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return 0

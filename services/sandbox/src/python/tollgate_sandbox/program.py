@@ -91,9 +91,13 @@ class Interpreter:
 
     def call(self, code):
         self.calls += 1
+        data = interpreter.CALL.pack(self.calls, len(code)) + code
+        sent = self.control.send(data)
+        if sent == len(data):
+            return
         self.control.settimeout(2)  # it sits and waits for this, unless its program stopped it
         try:
-            self.control.sendall(interpreter.CALL.pack(self.calls, len(code)) + code)
+            self.control.sendall(data[sent:])
         finally:
             self.control.setblocking(False)
 

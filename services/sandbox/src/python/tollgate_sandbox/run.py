@@ -9,6 +9,8 @@ class Run:
     def __init__(self, request, kind, timeout, output_bytes):
         self.request = request
         self.kind = kind
+        #: output is not looked for before
+        self.listens_from = 0.0
         self.deadline = time.monotonic() + timeout
         self.timeout = timeout
         self.stdout = program.Output(output_bytes)

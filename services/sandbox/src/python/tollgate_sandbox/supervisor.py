@@ -14,6 +14,8 @@ from .run import Run
 _WATCH_SECONDS = 0.05
 _WATCH_IDLE_SECONDS = 0.5
 _INTERRUPT_SECONDS = 0.1
+#: what a short call writes is taken at its end, at once: its pipes hold it until then
+_SHORT_SECONDS = 0.002
 #: as `timeout(1)` has it
 _TIMED_OUT = 124
 _KILLED = 137
@@ -68,9 +70,10 @@ class Supervisor:
                 waiting[guarded.guard.listener] = guarded.guard.answer
         if run is not None:
             source = self._source(run)
-            for fd, output in ((source.stdout, run.stdout), (source.stderr, run.stderr)):
-                if fd not in run.silent:
-                    waiting[fd] = functools.partial(self._collect, fd, output)
+            if time.monotonic() >= run.listens_from:
+                for fd, output in ((source.stdout, run.stdout), (source.stderr, run.stderr)):
+                    if fd not in run.silent:
+                        waiting[fd] = functools.partial(self._collect, fd, output)
             waiting[source.exited] = self._ended
             if run.command is None:
                 waiting[self._interpreter.control.fileno()] = self._take_result
@@ -92,6 +95,8 @@ class Supervisor:
         now = time.monotonic()
         if self._run is None:
             return None if self._quiet else _WATCH_IDLE_SECONDS * 1000
+        if now < self._run.listens_from:
+            return _SHORT_SECONDS * 1000
         return max(0, min(self._next_watch, self._run.deadline) - now) * 1000 + 1
 
     def _tend(self):
@@ -128,6 +133,8 @@ class Supervisor:
         if self._run is not None:
             raise framing.Closed  # the server never asks twice at once
         run = Run(header["id"], header["op"], header["timeout"], self._limits["output_bytes"])
+        run.listens_from = time.monotonic() + _SHORT_SECONDS
+        self._next_watch = time.monotonic() + _WATCH_SECONDS
         if header["op"] == "shell":
             text = body.decode("utf-8", "replace")
             run.command = program.shell_command(self._level, self._limits, self._shell, self._environment, text)
@@ -221,7 +228,6 @@ class Supervisor:
         now = self._files.snapshot()
         made = sorted(path for path, written in now.items() if self._seen.get(path) != written)
         self._seen = now
-        self._quiet = self._watch.quiet(self._interpreter.program.pid)
         if run.ending in ("time", "cancelled"):
             code = _TIMED_OUT  # whatever the program made of being interrupted
         header = {
@@ -236,6 +242,7 @@ class Supervisor:
         names = "\0".join(made[:_MAX_FILES]).encode("utf-8")
         header["files_bytes"] = len(names)
         self._send(header, bytes(run.stdout.kept) + bytes(run.stderr.kept) + names)
+        self._quiet = self._watch.quiet(self._interpreter.program.pid)
 
     def _serve_file(self, header, body):
         answer = file_service.serve(self._files, header, body)

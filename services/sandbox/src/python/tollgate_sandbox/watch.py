@@ -3,6 +3,8 @@
 import os
 import time
 
+from . import processes
+
 #: a look at the disk is this much of the time at most
 _DISK_SHARE = 20
 _DISK_SECONDS = 0.25
@@ -52,8 +54,8 @@ def _proportional(pid):
 def _sum_of(path, names):
     """In bytes; None when nobody may look, or nobody is there."""
     try:
-        with open(path, "rb") as file:
-            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(names))
+        lines = processes.read_whole(path).splitlines()
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(names))
     except (OSError, ValueError):
         return None
 
