@@ -22,12 +22,15 @@ import { pricingRoutes } from './routes/pricing.ts'
 import { responsesRoute } from './routes/responses.ts'
 import { sandboxCredentialRoutes } from './routes/sandbox-credential.ts'
 import { searchRoute } from './routes/search.ts'
+import { storedResponseRoutes } from './routes/stored-responses.ts'
 import { toolRoutes } from './routes/tools.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { userRoutes } from './routes/users.ts'
 import { webPolicyRoutes } from './routes/web-policy.ts'
 import { workspaceRoutes } from './routes/workspaces.ts'
 import type { GatewaySettings } from './settings.ts'
+import { responseStore } from './stored-responses/store.ts'
+import { sweepResponses } from './stored-responses/sweep.ts'
 import type { GatewayDb } from './tables.ts'
 import { openCapabilities } from './tools/capabilities.ts'
 
@@ -63,7 +66,9 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const mixedTurns = rememberMixedTurns()
   const rateLimit = openRateLimit(settings)
   const direct = { bus, log, settings, identities, policies, rateLimit }
-  const answers = { ...direct, capabilities, mixedTurns, models }
+  const responses = responseStore(db)
+  const sweepingResponses = sweepResponses(responses, log)
+  const answers = { ...direct, capabilities, mixedTurns, models, responses }
   const notReady = () => whyNotReady(bus, db)
 
   const { server, drain } = await buildApp({
@@ -76,6 +81,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       chatCompletionsRoute(answers, cut),
       messagesRoute(answers, cut),
       responsesRoute(answers, cut),
+      storedResponseRoutes({ responses }),
       fetchRoute(direct, cut),
       searchRoute(direct, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
@@ -100,7 +106,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       const ended = await drain.close(deadline)
       identities.close()
       policies.close()
-      await Promise.all([lastUsed.close(), models.close()])
+      await Promise.all([lastUsed.close(), models.close(), sweepingResponses.close()])
       return ended
     },
   }

@@ -57,6 +57,20 @@ export interface Tables {
     created_at: Generated<Date>
     updated_at: Generated<Date>
   }
+  'gateway.responses': {
+    id: string
+    organization: string
+    workspace: string
+    user_id: string
+    previous_id: string | null
+    body: string
+    input: string
+    replay: string
+    item_ids: string[]
+    bytes: number
+    created_at: Generated<Date>
+    used_at: Generated<Date>
+  }
   'gateway.deployment': { one: Generated<boolean>; master_key_hash: string | null; first_key_made: Generated<boolean> }
 }
 

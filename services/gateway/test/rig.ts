@@ -38,6 +38,7 @@ export interface RigOptions {
     identities: Identities
     policies: KnownPolicies
     settings: GatewaySettings
+    db: GatewayDb
   }) => TestRoute[]
 }
 
@@ -103,7 +104,7 @@ async function startOn(
       workspaceRoutes({ db }),
       codePolicyRoutes({ db, policies, settings, capabilities }),
       webPolicyRoutes({ db, policies, settings, capabilities }),
-      ...(options.routes?.({ cut, identities, policies, settings }) ?? []),
+      ...(options.routes?.({ cut, identities, policies, settings, db }) ?? []),
     ],
   })
   const url = await server.listen({ port: 0, host: '127.0.0.1' })

@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Bus } from '@tollgate/bus'
 import { Fault, type PriceKey, type Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
-import type { Turn } from '../conversation/turn.ts'
+import type { Message, Turn } from '../conversation/turn.ts'
+import { withoutForeignThinking } from '../models/issuer.ts'
 import type { ModelProvider } from '../models/provider.ts'
 import type { ResolvedModel } from '../models/registry.ts'
 import type { KnownPolicies } from '../policies/known-policies.ts'
@@ -42,6 +43,8 @@ export interface TurnRequest {
   /** Fires when the client left, when time is up and when the process must end. */
   signal: AbortSignal
   deadline: number
+  /** Told once an answer is complete: what the loop added to the client's messages. */
+  added?: (messages: Message[]) => void
 }
 
 export interface Attempt {
@@ -111,8 +114,9 @@ function planned(
   asked: Omit<Parameters<typeof plan>[0], 'target'>,
 ): Attempt | PassedOver {
   const { provider, model } = candidate
+  const turn = { ...asked.turn, messages: withoutForeignThinking(asked.turn.messages, provider.name) }
   try {
-    return { number, provider, model, plan: plan({ ...asked, target: targetOf(candidate) }) }
+    return { number, provider, model, plan: plan({ ...asked, turn, target: targetOf(candidate) }) }
   } catch (thrown) {
     if (!(thrown instanceof Fault && thrown.failure === 'forbidden')) throw thrown
     return { number, provider, model, refused: thrown }

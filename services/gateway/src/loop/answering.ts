@@ -14,13 +14,13 @@ import { openToolbox } from './toolbox.ts'
  */
 export async function* answering(
   { bus, log, settings, mixedTurns }: LoopNeeds,
-  { turn, tenancy, signal, deadline }: TurnRequest,
+  { turn, tenancy, signal, deadline, added }: TurnRequest,
   { attempts: candidates, capabilities, usage, tally }: Admission,
 ): AsyncGenerator<AnswerEvent> {
   const webCalls = countWebCalls(settings)
   /** Whether the client knows of a sandbox that is kept. */
   let told = false
-  const toolbox = openToolbox({ bus, settings, capabilities, webCalls }, tally, log)
+  const toolbox = openToolbox({ bus, settings, capabilities, webCalls }, tally, log, turn.maxToolCalls)
   try {
     const events = attempts(
       candidates,
@@ -29,7 +29,7 @@ export async function* answering(
         tally.attempt(number, { name: model, provider: provider.name })
         webCalls.serve(plan, capabilities)
         await toolbox.open(plan.owned.values(), at)
-        yield* rounds({ provider, model, plan, toolbox, usage, mixedTurns, at })
+        yield* rounds({ provider, model, plan, toolbox, usage, mixedTurns, added, at })
       },
       {
         absorbed: tally.absorbed,

@@ -26,7 +26,8 @@ export interface Toolbox {
   close(options: { discard: boolean }): void
 }
 
-export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
+export function openToolbox(use: ToolUse, tally: Tally, log: Log, wanted = MOST_CALLS): Toolbox {
+  const most = Math.min(MOST_CALLS, wanted)
   const opened = new Map<string, { tool: Tool; ready: OpenTool }>()
   let calls = 0
 
@@ -45,12 +46,12 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log): Toolbox {
       calls += 1
       const { tool, ready } = entry
       const result =
-        calls > MOST_CALLS
+        calls > most
           ? tooMany(tool, input)
           : await measured(name, id, log, () =>
               ready.run(input, at).catch((thrown: unknown) => unforeseen(thrown, tool, input, at)),
             )
-      if (calls <= MOST_CALLS) await tally.toolRan(name, result, at.tenancy)
+      if (calls <= most) await tally.toolRan(name, result, at.tenancy)
       yield { type: 'tool', phase: 'finished', call, outcome: result.outcome }
       return result
     },

@@ -4,6 +4,7 @@ import { type AnswerNeeds, answer } from '../conversation/answer.ts'
 import { requestEnds } from '../conversation/request-end.ts'
 import { responsesDialect } from '../dialects/responses/dialect.ts'
 import { responsesRequest } from '../dialects/responses/request.ts'
+import type { ResponseStore } from '../stored-responses/store.ts'
 
 const schema = {
   tags: ['completions'],
@@ -17,13 +18,15 @@ const takesAll = () => () => true
 
 /** `POST /responses`: OpenAI's Responses, with the gateway's tools. `cut` ends answers that still run. */
 export const responsesRoute =
-  (needs: AnswerNeeds, cut: AbortSignal): FastifyPluginCallback =>
+  (needs: AnswerNeeds & { responses: ResponseStore }, cut: AbortSignal): FastifyPluginCallback =>
   (app, _options, done) => {
     allowHalfClose(app.server)
     const endOf = requestEnds(cut)
+    const { log, responses: store } = needs
     app.post('/responses', { schema, validatorCompiler: takesAll }, (request, reply) => {
       const end = endOf(reply, needs.settings.requestTimeoutMs)
-      return answer(needs, responsesDialect(baseUrlOf(request, needs)), request, reply, end).finally(end.done)
+      const dialect = responsesDialect({ baseUrl: baseUrlOf(request, needs), store, log })
+      return answer(needs, dialect, request, reply, end).finally(end.done)
     })
     done()
   }

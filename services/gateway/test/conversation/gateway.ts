@@ -7,7 +7,9 @@ import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import { chatCompletionsRoute } from '../../src/routes/chat-completions.ts'
 import { messagesRoute } from '../../src/routes/messages.ts'
 import { responsesRoute } from '../../src/routes/responses.ts'
+import { storedResponseRoutes } from '../../src/routes/stored-responses.ts'
 import type { GatewaySettings } from '../../src/settings.ts'
+import { responseStore } from '../../src/stored-responses/store.ts'
 import { openCapabilities } from '../../src/tools/capabilities.ts'
 import { type Brokers, openBrokers, silent } from '../brokers.ts'
 import { type Rig, startRig } from '../rig.ts'
@@ -37,7 +39,7 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
     postgresUrl: inject('postgresUrl'),
     bus,
     settings: { webFetchEnabled: true, ...settings },
-    routes: ({ cut, identities, policies, settings: current }) => {
+    routes: ({ cut, identities, policies, settings: current, db }) => {
       const capabilities = openCapabilities({ bus, settings: current, log: silent })
       const mixedTurns = rememberMixedTurns()
       const rateLimit = openRateLimit(current)
@@ -51,11 +53,13 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
         identities,
         models,
         rateLimit,
+        responses: responseStore(db),
       }
       return [
         async (app) => void app.register(chatCompletionsRoute(needs, cut)),
         async (app) => void app.register(messagesRoute(needs, cut)),
         async (app) => void app.register(responsesRoute(needs, cut)),
+        async (app) => void app.register(storedResponseRoutes(needs)),
       ]
     },
   })

@@ -1,35 +1,106 @@
+import type { Log } from '@tollgate/telemetry'
 import type { ClientDialect } from '../../conversation/answer.ts'
+import { type Answer, answerCollector } from '../../conversation/collect.ts'
+import type { Message, Turn } from '../../conversation/turn.ts'
+import type { Owner, ResponseStore } from '../../stored-responses/store.ts'
 import { errorAnswer } from '../error-answer.ts'
 import type { Identity } from './envelope.ts'
-import { type GatewayItems, gatewayItems } from './gateway-items.ts'
+import { gatewayItems } from './gateway-items.ts'
 import { mint } from './ids.ts'
+import { keepable } from './keep.ts'
 import { openOutput } from './output.ts'
 import { type ParsedRequest, parseResponses } from './parse.ts'
+import { recalled } from './recall.ts'
 import { renderResponse } from './render.ts'
 import { responsesStream } from './stream.ts'
 
+export interface DialectNeeds {
+  /** Where the client can reach this gateway. */
+  baseUrl: string
+  store: ResponseStore
+  log: Log
+}
+
 /** The dialect for one request: what its answer is known by is decided once, whoever shows it. */
-export function responsesDialect(baseUrl: string): ClientDialect {
-  let asked: { request: ParsedRequest; identity: Identity; shows: GatewayItems } | undefined
-  const ids: string[] = []
-  const known = () => {
+export function responsesDialect(needs: DialectNeeds): ClientDialect {
+  let asked: Asked | undefined
+  const known = (): Asked => {
     if (asked === undefined) throw new Error('an answer is shown to a request that was never read')
     return asked
   }
-  const output = () => openOutput(known().shows, ids)
 
   return {
     name: 'responses',
     endpoint: '/api/v1/responses',
     parse(body, bodyCharacters) {
       const request = parseResponses(body, bodyCharacters)
-      const { turn, include, previous } = request
-      const identity = { id: mint('response'), createdAt: Math.floor(Date.now() / 1_000), kept: false, previous }
-      asked = { request, identity, shows: gatewayItems(turn, include, baseUrl) }
-      return turn
+      asked = openAsked(request, needs.baseUrl)
+      return request.turn
     },
-    writer: (turn) => responsesStream(known().identity, turn, output()),
-    render: (answer, turn) => renderResponse(answer, known().identity, turn, output()),
+    memory: {
+      async recall({ organization, workspace, user }) {
+        const { request } = known()
+        const { turn, input } = await recalled(request, needs.store, { organization, workspace, user })
+        request.input = input
+        return turn
+      },
+      added: (messages) => {
+        known().added = messages
+      },
+      async *keep(events, { turn, tenancy }) {
+        const { identity } = known()
+        const collector = answerCollector()
+        for await (const event of events) {
+          if (identity.kept) collector.push(event)
+          if (identity.kept && event.type === 'finish') {
+            identity.kept = await save(known(), turn, collector.answer(), tenancy, needs)
+          }
+          yield event
+        }
+      },
+    },
+    writer: (turn) => responsesStream(known().identity, turn, known().output()),
+    render: (answer, turn) => renderResponse(answer, known().identity, turn, known().output()),
     error: (thrown) => errorAnswer(thrown, 'responses'),
+  }
+}
+
+interface Asked {
+  request: ParsedRequest
+  identity: Identity
+  added: Message[]
+  /** One more reading of the answer, which gives its items the same ids. */
+  output(): ReturnType<typeof openOutput>
+}
+
+function openAsked(request: ParsedRequest, baseUrl: string): Asked {
+  const { turn, include, previous, store: kept } = request
+  const shows = gatewayItems(turn, include, baseUrl)
+  const ids: string[] = []
+  return {
+    request,
+    identity: { id: mint('response'), createdAt: Math.floor(Date.now() / 1_000), kept, previous },
+    added: [],
+    output: () => openOutput(shows, ids),
+  }
+}
+
+/** Keeps an answer before its client is told that it is complete. One that cannot be kept is an answer all the same, and says so. */
+async function save(
+  { request: { input, previous }, identity, added, output }: Asked,
+  turn: Turn,
+  answer: Answer,
+  owner: Owner & { user: string },
+  { store, log }: DialectNeeds,
+): Promise<boolean> {
+  const response = renderResponse(answer, identity, turn, output())
+  const keeping = keepable({ response, answer, input, previous, added })
+  if (keeping === undefined) return false
+  try {
+    await store.save(owner, keeping)
+    return true
+  } catch (err) {
+    log.error({ err }, 'a response could not be stored')
+    return false
   }
 }

@@ -1,12 +1,12 @@
 import type { AnswerEvent, BlockStart, ModelEvent } from '../../conversation/events.ts'
 import type { JsonObject } from '../../conversation/turn.ts'
+import { issuerOf } from '../../models/issuer.ts'
 import { callItem } from './call-item.ts'
 import { citation } from './citations.ts'
 import { type GatewayItems, gatewayItem } from './gateway-items.ts'
 import { mint } from './ids.ts'
 import { type MessageItem, messageItem } from './message-item.ts'
 import type { ItemEnd, OpenItem, Place } from './open-item.ts'
-import { issuerOf } from './reasoning.ts'
 import { type ReasoningItem, reasoningItem } from './reasoning-item.ts'
 
 /** `output`, as it comes to be. */

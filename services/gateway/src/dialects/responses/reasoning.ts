@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Part } from '../../conversation/turn.ts'
 import type { ItemOf } from './input-item.ts'
@@ -8,7 +7,7 @@ import type { ItemOf } from './input-item.ts'
  * and a mark of that provider, since nobody else may be sent it (BR-003, BR-017).
  */
 export interface Seal {
-  /** See `issuerOf`. */
+  /** Whose it is, as `issuerOf` names it. */
   issuer: string
   signature?: string
   /** Thinking without words that can be shown. */
@@ -17,9 +16,6 @@ export interface Seal {
 
 const PREFIX = 'otari_seal_'
 const seal = z.object({ issuer: z.string(), signature: z.string().optional(), redacted: z.string().optional() })
-
-/** Tells providers apart without naming them. */
-export const issuerOf = (provider: string): string => createHash('sha256').update(provider).digest('hex').slice(0, 16)
 
 export const sealed = (what: Seal): string => PREFIX + Buffer.from(JSON.stringify(what)).toString('base64url')
 

@@ -1,0 +1,36 @@
+import { z } from 'zod'
+import type { JsonObject } from '../../conversation/turn.ts'
+import { mint } from './ids.ts'
+import { inputItem } from './input-item.ts'
+import type { Given } from './items.ts'
+
+/** Items as they are kept: each can be named, and stands for itself. */
+export function kept(items: readonly Given[]): JsonObject[] {
+  return items.map(({ read, wire }) => {
+    const { id, ...rest } = wire
+    const own = typeof id === 'string' && id !== '' ? id : mint(read.form === 'message' ? 'message' : 'item')
+    return { id: own, ...rest, type: wire.type ?? read.item.type }
+  })
+}
+
+export const idsOf = (items: readonly JsonObject[]): string[] =>
+  items.flatMap(({ id }) => (typeof id === 'string' ? [id] : []))
+
+const wireItems = z.array(z.looseObject({}))
+
+/** What was kept, read as an input is. */
+export function readKept(text: string): Given[] {
+  const wires = wireItems.parse(JSON.parse(text)) as JsonObject[]
+  return wires.map((wire) => ({ read: inputItem.parse(wire), wire }))
+}
+
+const answered = z.looseObject({ output: wireItems })
+
+/** Every item of a stored response by its id: those it was asked with, and those it answered. */
+export function itemsById(stored: readonly { body: string; input: string }[]): Map<string, JsonObject> {
+  const items = stored.flatMap(({ body, input }) => [
+    ...wireItems.parse(JSON.parse(input)),
+    ...answered.parse(JSON.parse(body)).output,
+  ]) as JsonObject[]
+  return new Map(items.flatMap((item) => (typeof item.id === 'string' ? [[item.id, item] as const] : [])))
+}
