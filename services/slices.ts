@@ -8,7 +8,7 @@ import type { WebSettings } from '@tollgate/mcp-web'
 import type { RenderWorkerSettings } from '@tollgate/render-worker'
 import { defaultSandboxSettings, type SandboxSettings } from '@tollgate/sandbox'
 import type { SandboxBrokerSettings } from '@tollgate/sandbox-broker'
-import type { SearchSettings } from '@tollgate/search-broker'
+import type { SearchSettings, ToolEntry } from '@tollgate/search-broker'
 import type { SandboxAt } from './open.ts'
 
 // Each service is handed its own part of the configuration, in its own words, and sees nothing else of it.
@@ -27,7 +27,7 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   webSearchMaxCalls: config.web_search_max_calls,
   webSearchWorkspaceDefault: config.web_search_workspace_default,
   webFetchEnabled: config.web_fetch_enabled,
-  webFetchDefaultTool: undefined,
+  webFetchDefaultTool: config.web_fetch_default_tool,
   mcpWeb: {
     enabled: config.mcp_web_enabled,
     allowedOrigins: config.mcp_web_allowed_origins,
@@ -70,21 +70,24 @@ export const providers = (config: Config): Record<string, ProviderSettings> =>
 export const searchSettings = (config: Config): SearchSettings => ({
   searchTools: Object.fromEntries(
     Object.entries(config.search_tools).map(([name, tool]) => [
+const toolEntry = (tool: Config['fetch_tools'][string]): ToolEntry => ({
+  provider: tool.provider,
+  apiKey: tool.api_key,
+  apiBase: tool.api_base,
+  timeoutMs: tool.timeout === undefined ? undefined : Math.round(tool.timeout * 1_000),
+  options: tool.options,
+})
+
       name,
-      {
-        provider: tool.provider,
-        apiKey: tool.api_key,
-        apiBase: tool.api_base,
-        timeoutMs: tool.timeout === undefined ? undefined : Math.round(tool.timeout * 1_000),
-        options: tool.options,
-        fetchTool: tool.fetch_tool,
-      },
+      { ...toolEntry(tool), fetchTool: tool.fetch_tool },
     ]),
   ),
   webSearchDefaultTool: config.web_search_default_tool,
   webSearchMaxResults: config.web_search_max_results,
   legacy: {
+  fetchTools: Object.fromEntries(Object.entries(config.fetch_tools).map(([name, tool]) => [name, toolEntry(tool)])),
     provider: config.web_search_provider,
+  webFetchDefaultTool: config.web_fetch_default_tool,
     apiKey: config.web_search_provider_api_key,
     url: config.web_search_url,
     engines: config.web_search_engines,
@@ -98,12 +101,15 @@ export const searchSettings = (config: Config): SearchSettings => ({
   },
 })
 
-/** `price_per_call` of the search tools, dollars a call, as the dollars per million that price rows hold (P-05). */
-export const configuredPrices = (config: Config): ConfiguredPrice[] =>
-  Object.entries(config.search_tools).flatMap(([name, { price_per_call }]) =>
-    price_per_call === undefined
-      ? []
-      : [{ kind: 'search' as const, key: name, inputPricePerMillion: perMillion(price_per_call) }],
+/** `price_per_call` of search and fetch tools, dollars a call, as the dollars per million that price rows hold (P-05). */
+export const configuredPrices = (config: Config): ConfiguredPrice[] => [
+  ...pricesOf('search', config.search_tools),
+  ...pricesOf('fetch', config.fetch_tools),
+]
+
+const pricesOf = (kind: 'search' | 'fetch', tools: Config['fetch_tools']): ConfiguredPrice[] =>
+  Object.entries(tools).flatMap(([key, { price_per_call }]) =>
+    price_per_call === undefined ? [] : [{ kind, key, inputPricePerMillion: perMillion(price_per_call) }],
   )
 
 function perMillion(dollars: number | string): string {

@@ -36,16 +36,18 @@ function checkProviders(providers: Record<string, z.infer<typeof provider>>, con
   }
 }
 
-/** A search instance (CFG-25, CFG-56). */
-const searchTool = z.strictObject({
+/** A fetch instance (FP-01); which providers there are is the search-broker's to know. */
+const fetchTool = z.strictObject({
   provider: z.string().min(1).optional(),
   api_key: secret.optional(),
   api_base: httpUrl.optional(),
   timeout: z.number().positive().optional(),
   options: z.record(z.string(), z.unknown()).default({}),
-  fetch_tool: z.string().min(1).optional(),
   price_per_call: decimal.optional(),
 })
+
+/** A search instance (CFG-25, CFG-56). */
+const searchTool = fetchTool.extend({ fetch_tool: z.string().min(1).optional() })
 
 /** Every setting, its default and its bounds. What is unknown or malformed stops the start. */
 export const configSchema = z.strictObject({
@@ -118,6 +120,8 @@ export const configSchema = z.strictObject({
   web_search_workspace_default: z.boolean().default(true),
   search_tools: z.record(z.string(), searchTool).default({}),
   web_fetch_enabled: z.boolean().default(false),
+  web_fetch_default_tool: z.string().min(1).default('builtin_fetch'),
+  fetch_tools: z.record(z.string(), fetchTool).default({}),
   web_retrieval_trust_env_proxy: z.boolean().default(false),
   fetch_slots: z.int().min(1).max(256).default(8),
   fetch_threads: z.int().min(1).max(64).default(2),

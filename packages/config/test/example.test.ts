@@ -6,7 +6,9 @@ import { configSchema } from '../src/index.ts'
 
 const text = readFileSync(join(import.meta.dirname, '../../../config.example.yml'), 'utf8')
 /** The example with its commented settings switched on: `# name: value` at the start of a line. */
-const uncommented = text.replace(/^# ([a-z_]+:( |$))/gm, '$1').replace(/^(search_tools|providers): \{\}$/gm, '$1: {}')
+const uncommented = text
+  .replace(/^# ([a-z_]+:( |$))/gm, '$1')
+  .replace(/^(search_tools|fetch_tools|providers): \{\}$/gm, '$1: {}')
 
 test('the example names every setting there is, and no other', () => {
   const names = [...text.matchAll(/^(?:# )?([a-z_]+):(?: |$)/gm)].map(([, name]) => name)

@@ -60,6 +60,10 @@ describe('what is wrong stops the start and says where', () => {
     ['providers:\n  mine:\n    type: openai-compatible', 'providers.mine.api_base: is needed'],
     ['web_search_provider: google', 'web_search_provider'],
     ['search_tools:\n  a:\n    timeout: 0', 'search_tools.a.timeout'],
+    ['fetch_tools:\n  a:\n    timeout: 0', 'fetch_tools.a.timeout'],
+    ['fetch_tools:\n  a:\n    price_per_call: -1', 'fetch_tools.a.price_per_call'],
+    ['fetch_tools:\n  a:\n    fetch_tool: b', 'fetch_tools.a'],
+    ['web_fetch_default_tool: ""', 'web_fetch_default_tool'],
     ['providers:\n  "a b": {}', 'providers'],
     ['- 1', 'settings'],
     ['a: [', 'yml'],
@@ -87,7 +91,9 @@ describe('what is wrong stops the start and says where', () => {
 })
 
 test('the effective settings show where a value came from and no secret', () => {
-  const path = file('providers:\n  openai:\n    api_key: sk-canary\nsearch_tools:\n  exa:\n    api_key: exa-canary\n')
+  const path = file(
+    'providers:\n  openai:\n    api_key: sk-canary\nsearch_tools:\n  exa:\n    api_key: exa-canary\nfetch_tools:\n  pages:\n    api_key: pages-canary\n',
+  )
   const loaded = loadConfig(path, {
     OTARI_MASTER_KEY: 'master-canary-123456',
     OTARI_DATABASE_URL: 'postgres://u:canary@h/db',

@@ -1,7 +1,8 @@
 import { dnsStub } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
-import { addressClassifier, judgeUrl, openGuard, parseAddress } from '../src/index.ts'
+import { addressClassifier, judgeUnresolved, judgeUrl, openGuard, parseAddress } from '../src/index.ts'
 import { hopVectors } from './hop-vectors.ts'
+import { spellingsOf } from './spellings.ts'
 
 const signal = new AbortController().signal
 
@@ -197,4 +198,33 @@ describe('what an operator lets through', () => {
     expect(judged.ok && judged.hop).toMatchObject({ address: '10.1.2.3', port: 8080 })
     expect(dns.lookups).toEqual(['wiki.corp'])
   })
+})
+
+describe('F-40 a URL that somebody else will fetch', () => {
+  const inside = ['127.0.0.1', '10.0.0.5', '192.168.1.1', '169.254.169.254', '100.100.100.200', '0.0.0.0']
+
+  test('is refused in every spelling of an address that is not public', () => {
+    const urls = inside.flatMap(spellingsOf).map((host) => `http://${host}/`)
+    // what no parser takes for an address is a name, and a name is not looked up
+    const passed = urls.filter((url) => judgeUnresolved(url).ok).map((url) => new URL(url).hostname)
+    expect(passed.filter((host) => parseAddress(host.replace(/^\[|\]$|\.$/g, '')))).toEqual([])
+    expect(passed.filter((host) => !/[a-z%]/.test(host))).toEqual([])
+  })
+
+  test.each([
+    'http://localhost/',
+    'http://LOCALHOST.:80/',
+    'http://a.localhost/',
+    'http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/',
+    'ftp://a.test/',
+    'x',
+  ])('is refused: %s', (url) => expect(judgeUnresolved(url)).toEqual({ ok: false }))
+
+  test.each([
+    'http://a.test/',
+    'https://8.8.8.8/',
+    'http://[2606:4700::1111]/',
+    'http://127.0.0.1.nip.io/',
+    'http://intern/',
+  ])('is theirs to resolve: %s', (url) => expect(judgeUnresolved(url).ok).toBe(true))
 })

@@ -37,6 +37,33 @@ describe('a page that was read a moment ago', () => {
     expect(world.site.requests).toHaveLength(1)
   })
 
+  test('BR-091 is one snapshot while it is paged: its parts are the whole, each says where the next begins, the end is said', async () => {
+    let downloads = 0
+    /** 30,000 characters, with an emoji across each cut of ten thousand code units. */
+    const text = (version: number) => {
+      const part = `${version}${'a'.repeat(9_998)}😀`
+      return `${part}${part}${version}${'a'.repeat(9_999)}`
+    }
+    const world = shared().answering((_request, response) =>
+      response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(text(++downloads)),
+    )
+    const url = `${URL}paged`
+    const read = (offset: number) => world.fetch(url, { window: { offset, maxChars: 10_000 } })
+    const parts = [await read(0), await read(10_000), await read(20_000)]
+    expect(parts).toMatchObject([
+      { status: 'ok', totalChars: 30_000, nextOffset: 10_000 },
+      { status: 'ok', totalChars: 30_000, nextOffset: 20_000 },
+      { status: 'ok', totalChars: 30_000 },
+    ])
+    expect(parts[2]).not.toHaveProperty('nextOffset')
+    expect(parts.every((part) => textOf(part).isWellFormed())).toBe(true)
+    expect(parts.map(textOf).join('') === text(1)).toBe(true)
+    // at the end nothing is left, and past it (WM-33) that is said, with the length; neither is the first page again
+    expect(await read(30_000)).toMatchObject({ status: 'ok', text: '', offset: 30_000, totalChars: 30_000 })
+    expect(await read(999_999)).toMatchObject({ status: 'failed', failure: 'offset_past_end', totalChars: 30_000 })
+    expect(downloads).toBe(1)
+  })
+
   test('is another one for who asks otherwise, or is somebody else', async () => {
     const { world, url } = fresh()
     const ways: Parameters<World['fetch']>[1][] = [

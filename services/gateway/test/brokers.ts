@@ -9,7 +9,10 @@ import {
   sandboxDescribe,
   sandboxExec,
   sandboxOpen,
+  sandboxRenew,
+  sandboxSeed,
   searchDescribe,
+  searchFetch,
   searchMcp,
   searchQuery,
   type UsageSettled,
@@ -21,6 +24,7 @@ import type { z } from 'zod'
 import type { InLoopSearch } from '../src/tools/capabilities.ts'
 
 type In<R extends { input: z.ZodType }> = z.output<R['input']>
+type Emit = (event: z.input<NonNullable<typeof sandboxExec.event>>) => void
 type Out<R extends { output: z.ZodType }> = z.input<R['output']>
 
 export const silent: Log = openLog({ service: 'test', level: 'silent' })
@@ -31,11 +35,15 @@ export interface Brokers {
   asked: {
     search: In<typeof searchQuery>[]
     fetch: In<typeof fetchPage>[]
+    fetchBy: In<typeof searchFetch>[]
     image: In<typeof fetchImage>[]
     searchMcp: In<typeof searchMcp>[]
     opened: In<typeof sandboxOpen>[]
     exec: In<typeof sandboxExec>[]
+    seeded: In<typeof sandboxSeed>[]
     closed: string[]
+    closes: In<typeof sandboxClose>[]
+    renewed: string[]
     reserved: In<typeof billingReserve>[]
     released: string[]
     describes: number
@@ -44,12 +52,16 @@ export interface Brokers {
   toolLines: z.output<typeof usageTool.event>[]
   search(input: In<typeof searchQuery>, signal: AbortSignal): Promise<Out<typeof searchQuery>>
   fetch(input: In<typeof fetchPage>, signal: AbortSignal): Promise<Out<typeof fetchPage>>
+  /** By a fetch instance. */
+  fetchBy(input: In<typeof searchFetch>, signal: AbortSignal): Promise<Out<typeof searchFetch>>
   image(input: In<typeof fetchImage>, signal: AbortSignal): Promise<Out<typeof fetchImage>>
   searchMcp(input: In<typeof searchMcp>, signal: AbortSignal): Promise<Out<typeof searchMcp>>
-  open(): Promise<Out<typeof sandboxOpen>>
-  exec(input: In<typeof sandboxExec>, signal: AbortSignal): Promise<Out<typeof sandboxExec>>
+  open(input: In<typeof sandboxOpen>): Promise<Out<typeof sandboxOpen>>
+  close(input: In<typeof sandboxClose>): Promise<Out<typeof sandboxClose>>
+  exec(input: In<typeof sandboxExec>, signal: AbortSignal, emit: Emit): Promise<Out<typeof sandboxExec>>
   reserve(input: In<typeof billingReserve>): Promise<Out<typeof billingReserve>>
   inLoop: z.input<typeof searchDescribe.output>['inLoop']
+  inLoopFetch: z.input<typeof searchDescribe.output>['inLoopFetch']
   instances: z.input<typeof searchDescribe.output>['instances']
   sandbox: boolean
   describeFails: Fault | undefined
@@ -90,11 +102,15 @@ export async function openBrokers(): Promise<Brokers> {
     asked: {
       search: [],
       fetch: [],
+      fetchBy: [],
       image: [],
       searchMcp: [],
       opened: [],
       exec: [],
+      seeded: [],
       closed: [],
+      closes: [],
+      renewed: [],
       reserved: [],
       released: [],
       describes: 0,
@@ -112,6 +128,7 @@ export async function openBrokers(): Promise<Brokers> {
       bytes: 9,
       label: 'builtin:builtin_fetch',
     }),
+    fetchBy: async ({ instance }) => ({ status: 'ok', label: `exa:${instance}`, text: 'Page text of Exa' }),
     image: async ({ url }) => ({
       status: 'ok',
       format: 'PNG',
@@ -131,9 +148,11 @@ export async function openBrokers(): Promise<Brokers> {
       label: 'otari:web_search',
     }),
     open: async () => ({ session: `s${brokers.asked.opened.length}` }),
+    close: async () => ({}),
     exec: async () => ({ status: 'ok', stdout: '1\n', stderr: '', returnCode: 0, files: [] }),
     reserve: async ({ tenancy }) => ({ hold: `hold-${tenancy.request}` }),
     inLoop: exaInstance,
+    inLoopFetch: null,
     instances: [],
     sandbox: true,
     describeFails: undefined,
@@ -143,7 +162,8 @@ export async function openBrokers(): Promise<Brokers> {
   await bus.serve(searchDescribe, async () => {
     asked.describes += 1
     if (brokers.describeFails) throw brokers.describeFails
-    return { instances: brokers.instances, providers: [exaEntry], inLoop: brokers.inLoop }
+    const { instances, inLoop, inLoopFetch } = brokers
+    return { instances, providers: [exaEntry], inLoop, inLoopFetch }
   })
   await bus.serve(sandboxDescribe, async () => ({ available: brokers.sandbox, provider: 'protocol' }))
   await bus.serve(searchQuery, async (input, { signal }) => {
@@ -153,6 +173,10 @@ export async function openBrokers(): Promise<Brokers> {
   await bus.serve(fetchPage, async (input, { signal }) => {
     asked.fetch.push(input)
     return brokers.fetch(input, signal)
+  })
+  await bus.serve(searchFetch, async (input, { signal }) => {
+    asked.fetchBy.push(input)
+    return brokers.fetchBy(input, signal)
   })
   await bus.serve(fetchImage, async (input, { signal }) => {
     asked.image.push(input)
@@ -164,15 +188,25 @@ export async function openBrokers(): Promise<Brokers> {
   })
   await bus.serve(sandboxOpen, async (input) => {
     asked.opened.push(input)
-    return brokers.open()
+    return brokers.open(input)
   })
-  await bus.serve(sandboxExec, async (input, { signal }) => {
+  await bus.serve(sandboxExec, async (input, { signal, emit }) => {
     asked.exec.push(input)
-    return brokers.exec(input, signal)
+    return brokers.exec(input, signal, emit)
   })
-  await bus.serve(sandboxClose, async ({ session }) => {
+  await bus.serve(sandboxSeed, async (input) => {
+    asked.seeded.push(input)
+    return { names: input.files.map(({ name }) => name) }
+  })
+  await bus.serve(sandboxClose, async (input) => {
+    const { session } = input
     asked.closed.push(session)
-    return {}
+    asked.closes.push(input)
+    return brokers.close(input)
+  })
+  await bus.serve(sandboxRenew, async ({ container }) => {
+    asked.renewed.push(container)
+    return { renewed: true }
   })
   await bus.serve(billingReserve, async (input) => {
     asked.reserved.push(input)

@@ -1,5 +1,6 @@
 import type { Bus } from '@tollgate/bus'
 import {
+  BUILTIN_FETCH,
   changedSettings,
   Fault,
   type SearchOption,
@@ -19,6 +20,8 @@ const ANSWER_MS = 2_000
 export interface Capabilities {
   search: InLoopSearch | null
   fetch: boolean
+  /** What a fetch that a model asks for runs on; the built-in fetcher where it is absent (F-19). */
+  fetchInstance?: FetchInstance
   sandbox: boolean
   intercept: boolean
   executor: GatewaySettings['codeExecutionExecutor']
@@ -35,6 +38,13 @@ export interface InLoopSearch {
   options: readonly SearchOption[]
 }
 
+/** A fetch instance, as far as calls of it are named and priced by it. */
+export interface FetchInstance {
+  label: string
+  instance: string
+  provider: string
+}
+
 /** Asks the brokers what they have, and remembers it for at most 15 s. A broker that is down takes its tool with it, no more. */
 export function openCapabilities({ bus, settings, log }: { bus: Bus; settings: GatewaySettings; log: Log }) {
   const search = remembered(() => bus.call(searchDescribe, {}, { deadline: Date.now() + ANSWER_MS }), 'search', log)
@@ -48,13 +58,18 @@ export function openCapabilities({ bus, settings, log }: { bus: Bus; settings: G
     const [searching, running] = await Promise.all([search.read(), sandbox.read()])
     return {
       search: searching?.inLoop ? withOptions(searching.inLoop, searching.providers) : null,
-      fetch: settings.webFetchEnabled,
+      fetch: settings.webFetchEnabled && (searching !== undefined || !wantsInstance(settings)),
+      ...(searching?.inLoopFetch && { fetchInstance: searching.inLoopFetch }),
       sandbox: running?.available ?? false,
       intercept: settings.webSearchIntercept,
       executor: settings.codeExecutionExecutor,
     }
   }
 }
+
+/** Such pages are not fetched from here while nobody says that the name is unknown: they are somebody else's to fetch. */
+const wantsInstance = ({ webFetchDefaultTool }: GatewaySettings): boolean =>
+  webFetchDefaultTool !== undefined && webFetchDefaultTool !== BUILTIN_FETCH
 
 const withOptions = (inLoop: Omit<InLoopSearch, 'options'>, providers: SearchProviderEntry[]): InLoopSearch => ({
   ...inLoop,

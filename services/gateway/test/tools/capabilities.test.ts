@@ -78,6 +78,27 @@ describe('what the deployment can run', () => {
     expect((await capabilities()).fetch).toBe(false)
   })
 
+  test('F-19 FP-02 fetches run on the instance that search-broker names, else on the built-in fetcher', async () => {
+    const brokers = await openBrokers()
+    const settings = { ...defaultSettings, webFetchEnabled: true, webFetchDefaultTool: 'pages' }
+    const unknown = await openCapabilities({ bus: brokers.bus, settings, log: silent })()
+    expect([unknown.fetch, unknown.fetchInstance]).toEqual([true, undefined])
+    brokers.inLoopFetch = { label: 'exa:pages', instance: 'pages', provider: 'exa' }
+    const known = await openCapabilities({ bus: brokers.bus, settings, log: silent })()
+    expect([known.fetch, known.fetchInstance]).toEqual([true, brokers.inLoopFetch])
+  })
+
+  test.each([
+    ['pages', false],
+    ['builtin_fetch', true],
+    [undefined, true],
+  ])('with search-broker down a default fetch tool of %s is available: %s', async (webFetchDefaultTool, available) => {
+    const brokers = await openBrokers()
+    brokers.describeFails = new Fault('unavailable', 'starting')
+    const settings = { ...defaultSettings, webFetchEnabled: true, webFetchDefaultTool }
+    expect((await openCapabilities({ bus: brokers.bus, settings, log: silent })()).fetch).toBe(available)
+  })
+
   test('a broker that is down takes its tool with it, and is asked again soon', async () => {
     const brokers = await openBrokers()
     brokers.describeFails = new Fault('unavailable', 'starting')
