@@ -1,6 +1,8 @@
+import { resolve } from 'node:path'
 import type { Bus } from '@tollgate/bus'
 import type { Config } from '@tollgate/config'
 import type { Database } from '@tollgate/db'
+import type { FileStore } from '@tollgate/files'
 import { openSecrets } from '@tollgate/secrets'
 import type { Running } from '@tollgate/service'
 import type { Log } from '@tollgate/telemetry'
@@ -31,13 +33,15 @@ export interface Setup {
 export interface Shared extends Setup {
   bus: Bus
   version: string
+  /** Where the bytes of files lie; undefined where files are switched off, and where no service touches them. */
+  files?: FileStore | undefined
 }
 
 // Each service's code is loaded when it is opened: a fetch-worker process never loads the HTTP API.
 
 /** Opens each service with its own part of the configuration. */
 export const open = {
-  async gateway({ config, bus, log, version }: Shared, db: Database) {
+  async gateway({ config, bus, log, version, files }: Shared, db: Database) {
     const { ensureFirstKey, ensureMasterKey, migrateGateway, startGateway } = await import('@tollgate/gateway')
     const tables = await migrateGateway(db)
     const masterKey = config.master_key === undefined ? await ensureMasterKey(tables) : undefined
@@ -52,6 +56,7 @@ export const open = {
       port: config.port,
       providers: slices.providers(config),
       demoProvider: config.demo_provider,
+      ...(files ? { files } : {}),
       ...(config.master_key === undefined ? {} : { masterKey: config.master_key }),
     })
     return { running, masterKey, firstKey }
@@ -89,7 +94,7 @@ export const open = {
   },
 
   /** Without a database it keeps no sandbox from one request to the next, and no key of a hosted provider. */
-  async sandboxBroker({ config, env, bus, log }: Shared, sandbox: SandboxAt, db?: Database): Promise<Running> {
+  async sandboxBroker({ config, env, bus, log, files }: Shared, sandbox: SandboxAt, db?: Database): Promise<Running> {
     const { startSandboxBroker } = await import('@tollgate/sandbox-broker')
     return startSandboxBroker({
       bus,
@@ -97,9 +102,19 @@ export const open = {
       settings: slices.sandboxBrokerSettings(config, sandbox),
       secrets: openSecrets(env.OTARI_SECRET_KEY),
       ...(db ? { db } : {}),
+      ...(files ? { files } : {}),
       ...(env.E2B_API_KEY ? { environmentKey: env.E2B_API_KEY } : {}),
     })
   },
+}
+
+/** The store that gateway and sandbox-broker share: a folder when they are one process, else what the bus has for that. */
+export async function openFiles({ config, bus }: Shared, together: boolean): Promise<FileStore | undefined> {
+  if (!config.files_enabled) return undefined
+  const { localFiles, objectFiles } = await import('@tollgate/files')
+  const backend = config.files_backend ?? (together ? 'local' : 'objects')
+  if (backend === 'objects') return objectFiles(bus, config.files_objects_max_bytes)
+  return localFiles(resolve(config.data_dir, config.files_local_dir))
 }
 
 /** Where the sandbox is and what opens it, or why there is none. */

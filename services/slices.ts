@@ -42,6 +42,9 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   rejectUserMismatch: config.reject_user_mismatch,
   publicBaseUrl: config.public_base_url,
   rateLimitRpm: config.rate_limit_rpm,
+  filesMaxBytes: config.files_max_bytes,
+  filesRetentionHours: config.files_retention_hours,
+  filesSweepIntervalMs: config.files_sweep_interval_sec * 1_000,
   requestTimeoutMs: config.request_timeout_ms,
   bodyLimitBytes: config.body_limit_bytes,
 })
@@ -67,9 +70,6 @@ export const providers = (config: Config): Record<string, ProviderSettings> =>
     ]),
   )
 
-export const searchSettings = (config: Config): SearchSettings => ({
-  searchTools: Object.fromEntries(
-    Object.entries(config.search_tools).map(([name, tool]) => [
 const toolEntry = (tool: Config['fetch_tools'][string]): ToolEntry => ({
   provider: tool.provider,
   apiKey: tool.api_key,
@@ -78,16 +78,19 @@ const toolEntry = (tool: Config['fetch_tools'][string]): ToolEntry => ({
   options: tool.options,
 })
 
+export const searchSettings = (config: Config): SearchSettings => ({
+  searchTools: Object.fromEntries(
+    Object.entries(config.search_tools).map(([name, tool]) => [
       name,
       { ...toolEntry(tool), fetchTool: tool.fetch_tool },
     ]),
   ),
+  fetchTools: Object.fromEntries(Object.entries(config.fetch_tools).map(([name, tool]) => [name, toolEntry(tool)])),
   webSearchDefaultTool: config.web_search_default_tool,
+  webFetchDefaultTool: config.web_fetch_default_tool,
   webSearchMaxResults: config.web_search_max_results,
   legacy: {
-  fetchTools: Object.fromEntries(Object.entries(config.fetch_tools).map(([name, tool]) => [name, toolEntry(tool)])),
     provider: config.web_search_provider,
-  webFetchDefaultTool: config.web_fetch_default_tool,
     apiKey: config.web_search_provider_api_key,
     url: config.web_search_url,
     engines: config.web_search_engines,
@@ -127,6 +130,8 @@ export const sandboxBrokerSettings = (config: Config, { url, token, why }: Sandb
     ...(config.sandbox_e2b_sandbox_url === undefined ? {} : { sandboxUrl: config.sandbox_e2b_sandbox_url }),
   },
   execTimeoutSeconds: config.sandbox_exec_timeout_sec,
+  outputMaxFiles: config.files_output_max_files,
+  outputMaxBytes: config.files_output_max_bytes,
   containerIdleSeconds: config.sandbox_container_idle_ttl_sec,
   containerLifetimeSeconds: config.sandbox_container_max_lifetime_sec,
   ...(url === undefined ? {} : { url }),

@@ -8,7 +8,16 @@ import { type Life, runUntilSignal, startHealth } from '@tollgate/service'
 import { startTelemetry } from '@tollgate/telemetry'
 import { keyLines, setStarterPrices, welcome } from './first-start.ts'
 import { natsAccess } from './nats-access.ts'
-import { busPart, open, openSandbox, type SandboxAt, type ServiceName, type Setup, type Shared } from './open.ts'
+import {
+  busPart,
+  open,
+  openFiles,
+  openSandbox,
+  type SandboxAt,
+  type ServiceName,
+  type Setup,
+  type Shared,
+} from './open.ts'
 import { webServerSettings } from './slices.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -55,7 +64,7 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
     case 'gateway': {
       // its streams use the bus to the end, so the bus closes after it
       life.keep('bus', busPart(bus))
-      const gateway = await open.gateway(shared, needed(db))
+      const gateway = await open.gateway({ ...shared, files: await openFiles(shared, false) }, needed(db))
       life.keep(name, gateway.running)
       for (const line of keyLines(gateway)) console.log(line)
       return
@@ -74,7 +83,14 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
       life.keep(name, await open.renderWorker(shared))
       break
     case 'sandbox-broker':
-      life.keep(name, await open.sandboxBroker(shared, { url: config.sandbox_url, token: config.sandbox_token }, db))
+      life.keep(
+        name,
+        await open.sandboxBroker(
+          { ...shared, files: await openFiles(shared, false) },
+          { url: config.sandbox_url, token: config.sandbox_token },
+          db,
+        ),
+      )
       break
     default:
       return name satisfies never
@@ -95,7 +111,8 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
   life.keep('database', databasePart(db))
 
   const bus = memoryBus({ log })
-  const shared: Shared = { ...setup, bus, version }
+  const alone: Shared = { ...setup, bus, version }
+  const shared: Shared = { ...alone, files: await openFiles(alone, true) }
   const sandbox =
     config.sandbox_url === undefined && config.sandbox_provider === 'protocol'
       ? await openBundledSandbox(life, setup)

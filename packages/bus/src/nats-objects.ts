@@ -117,7 +117,9 @@ export async function openObjects({ link, names, streams }: Needs, options: Obje
     <A extends unknown[], R>(task: (...given: A) => Promise<R>) =>
     async (...given: A): Promise<R> => {
       try {
-        await place.ready()
+        await place.ready().catch((cause: unknown) => {
+          throw new Fault('unavailable', 'files cannot be reached just now', { cause })
+        })
         return await task(...given)
       } catch (thrown) {
         throw storeFault(thrown)

@@ -33,7 +33,7 @@ export const levelOf = (status: number): 'warn' | 'error' => (status === 502 || 
 function answer(request: FastifyRequest, reply: FastifyReply, told: Told): FastifyReply {
   if (told.status === 401) reply.header('www-authenticate', 'Bearer')
   if (told.retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.ceil(told.retryAfterSeconds)))
-  const text = JSON.stringify(errorBody(told, isMessages(request.url)))
+  const text = JSON.stringify(errorBody(told, speaksMessages(request)))
   // as text, so that no response schema of the route is asked about it
   return reply.code(told.status).type('application/json; charset=utf-8').serializer(asItIs).send(text)
 }
@@ -56,7 +56,10 @@ const messagesTypes: Record<number, string> = {
   429: 'rate_limit_error',
 }
 
-const isMessages = (url: string): boolean => /^(\/api)?\/v1\/messages(?![^/?])/.test(url)
+/** Errors have the form of Anthropic's API on its own path, and about files where its header is sent (FI-03). */
+const speaksMessages = ({ url, headers }: FastifyRequest): boolean =>
+  /^(\/api)?\/v1\/messages(?![^/?])/.test(url) ||
+  (headers['anthropic-version'] !== undefined && /^(\/api)?\/v1\/files(?![^/?])/.test(url))
 
 const codes: ReadonlySet<string> = new Set(['pricing_required', 'insufficient_funds'])
 

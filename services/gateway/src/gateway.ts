@@ -1,5 +1,6 @@
 import type { Bus } from '@tollgate/bus'
 import type { Database } from '@tollgate/db'
+import type { FileStore } from '@tollgate/files'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import type { FastifyInstance } from 'fastify'
 import { alsoBare, buildApp } from './app.ts'
@@ -8,12 +9,16 @@ import { openIdentities } from './auth/identities.ts'
 import { keyStore } from './auth/key-store.ts'
 import { openLastUsed } from './auth/last-used.ts'
 import { openRateLimit } from './auth/rate-limit.ts'
+import { fileRows } from './files/rows.ts'
+import { sweepRegularly } from './files/sweep.ts'
 import { rememberMixedTurns } from './loop/mixed-turns.ts'
 import { openModels, type ProviderSettings } from './models/registry.ts'
 import { openPolicies } from './policies/known-policies.ts'
 import { chatCompletionsRoute } from './routes/chat-completions.ts'
+import { codeExecutionRoute } from './routes/code-execution.ts'
 import { codePolicyRoutes } from './routes/code-policy.ts'
 import { fetchRoute } from './routes/fetch.ts'
+import { fileRoutes } from './routes/files.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
 import { messagesRoute } from './routes/messages.ts'
@@ -36,6 +41,8 @@ import { openCapabilities } from './tools/capabilities.ts'
 
 export interface GatewayNeeds extends CommonNeeds {
   db: Database
+  /** Where the bytes of files lie; without it files are switched off (FI-25). */
+  files?: FileStore
   settings: GatewaySettings
   version: string
   host: string
@@ -69,6 +76,8 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const responses = responseStore(db)
   const sweepingResponses = sweepResponses(responses, log)
   const answers = { ...direct, capabilities, mixedTurns, models, responses }
+  const files = needs.files && { store: needs.files, rows: fileRows(db, settings) }
+  const sweeping = files && sweepRegularly({ ...files, log }, settings.filesSweepIntervalMs)
   const notReady = () => whyNotReady(bus, db)
 
   const { server, drain } = await buildApp({
@@ -84,6 +93,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       storedResponseRoutes({ responses }),
       fetchRoute(direct, cut),
       searchRoute(direct, cut),
+      codeExecutionRoute({ ...direct, capabilities }, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
       modelRoutes({ listModels: models.list }),
       toolRoutes({ capabilities }),
@@ -94,6 +104,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       webPolicyRoutes({ db, policies, settings, capabilities }),
       pricingRoutes({ bus }),
       usageRoutes({ bus }),
+      fileRoutes({ files, identities, settings, log }),
       sandboxCredentialRoutes({ bus }),
     ],
   })
@@ -106,7 +117,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       const ended = await drain.close(deadline)
       identities.close()
       policies.close()
-      await Promise.all([lastUsed.close(), models.close(), sweepingResponses.close()])
+      await Promise.all([lastUsed.close(), models.close(), sweeping?.close(), sweepingResponses.close()])
       return ended
     },
   }

@@ -53,6 +53,12 @@ export interface GatewaySettings {
   publicBaseUrl: string | undefined
   /** CFG-37: requests of a user in a minute. */
   rateLimitRpm: number | undefined
+  /** CFG-33: the largest file that may be uploaded. */
+  filesMaxBytes: number
+  /** CFG-33: how long files are kept; undefined keeps them until they are deleted. */
+  filesRetentionHours: number | undefined
+  /** CFG-33: how often what nobody may have any more is removed. */
+  filesSweepIntervalMs: number
   /** Ours: one deadline for a whole completion, every round and tool call of it. */
   requestTimeoutMs: number
   /** Ours: the largest request body. */
@@ -84,6 +90,9 @@ export const defaultSettings: GatewaySettings = {
   rejectUserMismatch: true,
   publicBaseUrl: undefined,
   rateLimitRpm: undefined,
+  filesMaxBytes: 512 * 1024 * 1024,
+  filesRetentionHours: undefined,
+  filesSweepIntervalMs: 3_600_000,
   requestTimeoutMs: 600_000,
   bodyLimitBytes: 32 * 1024 * 1024,
 }

@@ -57,6 +57,18 @@ export interface Tables {
     created_at: Generated<Date>
     updated_at: Generated<Date>
   }
+  'gateway.files': {
+    id: string
+    organization: string
+    workspace: string
+    user_id: string
+    filename: string
+    media_type: string
+    bytes: bigint
+    purpose: string
+    created_at: Date
+    expires_at: Date | null
+  }
   'gateway.responses': {
     id: string
     organization: string

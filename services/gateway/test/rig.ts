@@ -23,7 +23,7 @@ import type { GatewayDb } from '../src/tables.ts'
 import { openCapabilities } from '../src/tools/capabilities.ts'
 import { type Send, sender } from './sender.ts'
 
-type TestRoute = FastifyPluginAsync | { alsoBare: FastifyPluginCallback }
+type TestRoute = FastifyPluginAsync | FastifyPluginCallback | { alsoBare: FastifyPluginCallback }
 
 export interface RigOptions {
   postgresUrl: string
