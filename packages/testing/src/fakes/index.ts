@@ -1,3 +1,4 @@
+export * from './e2b-server.ts'
 export * from './fetch-deepseek.ts'
 export * from './fetch-exa.ts'
 export type { FakePage } from './fetch-pages.ts'

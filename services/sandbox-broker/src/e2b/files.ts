@@ -112,7 +112,7 @@ export async function saveFigures(
     const name = `figure-${number}.${extension}`
     const data = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer
     const written = await leases.use(handle, limits, CALL_MS, (signal) =>
-      handle.sandbox.files.write(`${WORKSPACE}/${name}`, data, { signal }),
+      handle.sandbox.files.write(`${WORKSPACE}/${name}`, data, { useOctetStream: true, signal }),
     )
     if (written.status === 'ok') saved.push(name)
   }

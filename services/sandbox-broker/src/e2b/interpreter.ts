@@ -18,7 +18,7 @@ interface InterpreterNeeds {
 export type Ran = { result: Execution; figures: Figure[] } | Refusal
 
 /** The grant counts from when we send it; this much is for the way there and back. */
-const TRANSPORT_MS = 2_000
+const TRANSPORT_MS = 1_000
 const CALL_MS = 20_000
 /** A timer may fire this much before its time. */
 const EARLY_MS = 20
@@ -35,8 +35,8 @@ const context = z.object({ id: z.string().regex(/^[\w-]{1,64}$/) })
  * only once the answer has begun.
  */
 export function openInterpreter({ settings, http, leases, log }: InterpreterNeeds) {
-  /** Restarts that outlive the call they belong to: the caller is gone, its code must not go on. */
-  const cleaning = new Set<Promise<unknown>>()
+  /** Contexts that are stopped after their call has ended: the caller is gone, its code must not go on. */
+  const stopping = new Map<string, Promise<'restarted' | 'killed'>>()
 
   const at = (handle: Handle, path: string) => sandboxUrl(settings, handle.id, INTERPRETER_PORT, handle.domain) + path
 
@@ -64,9 +64,12 @@ export function openInterpreter({ settings, http, leases, log }: InterpreterNeed
   }
 
   function stopLater(handle: Handle, contextId: string): void {
-    const stopping = stop(handle, contextId).catch((err) => log.warn({ err }, 'cancelled code could not be stopped'))
-    cleaning.add(stopping)
-    void stopping.finally(() => cleaning.delete(stopping))
+    const ended = stop(handle, contextId).catch((err: unknown) => {
+      log.warn({ err }, 'cancelled code could not be stopped')
+      return 'killed' as const
+    })
+    stopping.set(contextId, ended)
+    void ended.finally(() => stopping.delete(contextId))
   }
 
   return {
@@ -83,6 +86,9 @@ export function openInterpreter({ settings, http, leases, log }: InterpreterNeed
     },
 
     async run(handle: Handle, contextId: string, call: ExecCall, limits: CallLimits): Promise<Ran> {
+      // a call would be answered by the code before it, or by nobody
+      if ((await stopping.get(contextId)) === 'killed') return lost
+      limits.signal.throwIfAborted()
       const granted = Date.now() + call.timeoutSeconds * 1_000 + TRANSPORT_MS
       const deadline = Math.min(limits.deadline, granted)
       const notebook = openNotebook(call.onOutput)
@@ -131,6 +137,6 @@ export function openInterpreter({ settings, http, leases, log }: InterpreterNeed
       return { result: { ...notebook.result(), files: [] }, figures: notebook.figures }
     },
 
-    close: async () => void (await Promise.all(cleaning)),
+    close: async () => void (await Promise.all(stopping.values())),
   }
 }

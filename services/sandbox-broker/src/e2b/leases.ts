@@ -151,9 +151,7 @@ export function openLeases({ settings, http, sdk, apiKey }: LeaseNeeds) {
 
     /** The vendor's client, of one sandbox. */
     async use<T>(handle: Handle, limits: CallLimits, patienceMs: number, work: (signal: AbortSignal) => Promise<T>) {
-      const isGone = async (signal: AbortSignal) => !(await handle.sandbox.isRunning({ signal }))
-      const result = await viaSdk({ limits, patienceMs, isGone, work })
-      return result
+      return viaSdk({ limits, patienceMs, work, isRunning: (signal) => handle.sandbox.isRunning({ signal }) })
     },
 
     async kill(id: string, limits: CallLimits): Promise<{ status: 'ok' } | Refusal> {

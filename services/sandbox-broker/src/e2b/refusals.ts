@@ -26,8 +26,8 @@ export function refusalOfAnswer(answer: Failed | Answered, of: 'api' | 'sandbox'
 interface SdkCall<T> {
   limits: CallLimits
   patienceMs: number
-  /** Whether the sandbox answers for itself, when an error leaves that open. */
-  isGone(signal: AbortSignal): Promise<boolean>
+  /** Whether the sandbox is there, when an error leaves that open; throws when nobody says. */
+  isRunning(signal: AbortSignal): Promise<boolean>
   work(signal: AbortSignal): Promise<T>
 }
 
@@ -36,7 +36,7 @@ interface SdkCall<T> {
  * busy one and its own impatience, so that is asked after before anything is called lost.
  */
 export async function viaSdk<T>(call: SdkCall<T>): Promise<{ status: 'ok'; value: T } | Refusal> {
-  const { limits, patienceMs, isGone, work } = call
+  const { limits, patienceMs, isRunning, work } = call
   const limit = openDeadline(Math.min(limits.deadline, Date.now() + patienceMs), limits.signal)
   try {
     limit.signal.throwIfAborted()
@@ -46,9 +46,11 @@ export async function viaSdk<T>(call: SdkCall<T>): Promise<{ status: 'ok'; value
     if (limit.expired) return timedOut
     const refusal = refusalOfError(thrown)
     if (refusal) return refusal
-    const gone = await isGone(limit.signal).catch(() => false) // who does not answer at all is not known to be gone
+    const running = await isRunning(limit.signal).catch(() => undefined) // what does not answer is not known to be gone
     limits.signal.throwIfAborted()
-    return gone ? lost : unreachable
+    if (running === undefined) return unreachable
+    if (!running) return lost
+    return thrown instanceof Error && thrown.name === 'SandboxError' ? refused : unreachable
   } finally {
     limit.end()
   }
@@ -63,11 +65,12 @@ const named: Record<string, Refusal> = {
   AuthenticationError: refused,
   InvalidArgumentError: refused,
   NotEnoughSpaceError: refused,
-  SandboxError: refused,
 }
 
 /** By name: an error of the client may come from another copy of its module. Undefined where its name does not tell. */
 function refusalOfError(thrown: unknown): Refusal | undefined {
   if (!(thrown instanceof Error)) throw thrown
+  // of the API, with its status; of the agent it may be anything, a broken connection too
+  if (thrown.name === 'SandboxError' && 'statusCode' in thrown && thrown.statusCode !== undefined) return refused
   return Object.hasOwn(named, thrown.name) ? named[thrown.name] : undefined
 }
