@@ -42,6 +42,9 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   rejectUserMismatch: config.reject_user_mismatch,
   publicBaseUrl: config.public_base_url,
   rateLimitRpm: config.rate_limit_rpm,
+  filesMaxBytes: config.files_max_bytes,
+  filesRetentionHours: config.files_retention_hours,
+  filesSweepIntervalMs: config.files_sweep_interval_sec * 1_000,
   requestTimeoutMs: config.request_timeout_ms,
   bodyLimitBytes: config.body_limit_bytes,
 })
@@ -127,6 +130,8 @@ export const sandboxBrokerSettings = (config: Config, { url, token, why }: Sandb
     ...(config.sandbox_e2b_sandbox_url === undefined ? {} : { sandboxUrl: config.sandbox_e2b_sandbox_url }),
   },
   execTimeoutSeconds: config.sandbox_exec_timeout_sec,
+  outputMaxFiles: config.files_output_max_files,
+  outputMaxBytes: config.files_output_max_bytes,
   containerIdleSeconds: config.sandbox_container_idle_ttl_sec,
   containerLifetimeSeconds: config.sandbox_container_max_lifetime_sec,
   ...(url === undefined ? {} : { url }),

@@ -174,6 +174,29 @@ export const configSchema = z.strictObject({
   code_execution_executor: z.enum(['auto', 'otari', 'provider']).default('auto'),
   code_execution_workspace_default: z.boolean().default(true),
 
+  // files
+  files_enabled: z.boolean().default(true),
+  /** Unset: a folder for a process of its own (`run.ts all`), and for services the object store that they share. */
+  files_backend: z.enum(['local', 'objects']).optional(),
+  /** Of `local`; below `data_dir` unless it is absolute. */
+  files_local_dir: z.string().min(1).default('./otari-files'),
+  files_max_bytes: z
+    .int()
+    .positive()
+    .default(512 * 1024 * 1024),
+  /** Of `objects`: bytes of all files together. */
+  files_objects_max_bytes: z
+    .int()
+    .positive()
+    .default(8 * 1024 * 1024 * 1024),
+  files_retention_hours: z.number().positive().max(1_000_000).optional(),
+  files_sweep_interval_sec: z.int().min(1).max(86_400).default(3_600),
+  files_output_max_files: z.int().min(0).max(1_000).default(20),
+  files_output_max_bytes: z
+    .int()
+    .nonnegative()
+    .default(100 * 1024 * 1024),
+
   // the bundled sandbox (`run.ts sandbox`, and `run.ts all` when no sandbox_url is set)
   sandbox_bundled: z.boolean().default(true),
   sandbox_host: z.string().min(1).default('127.0.0.1'),
