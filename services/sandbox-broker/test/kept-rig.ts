@@ -40,9 +40,9 @@ export async function startKeeping({ settings, sweepEveryMs, ...fake }: StartOpt
   const first = await startBroker(shared, started, sweepEveryMs)
   const replica = async () => {
     const db = await openDb({ url, log, poolSize: 8 })
-    const other = await startBroker(db, started)
+    // what is registered last ends first
     onTestFinished(() => db.close())
-    return other
+    return startBroker(db, started)
   }
   return { backend, ...first, replica }
 }

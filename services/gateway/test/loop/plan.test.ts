@@ -150,14 +150,27 @@ describe('a choice of tool', () => {
 
 describe('a container', () => {
   const code = { type: 'otari_code_execution' }
-  test.each(['auto', ' AUTO ', { type: 'auto' }])(
-    'C-03 wished for as %j is not kept, and the request is served',
-    (container) => {
-      const { turn } = planOf([{ ...code, container }], { turn: { raw: { container, session: 1 } } })
-      expect(turn.raw).not.toHaveProperty('container')
-      expect(turn.raw.session).toBe(1)
-    },
-  )
+  const ours = `otari_cntr_${'0'.repeat(32)}`
+  test.each([
+    ['auto', { kind: 'auto' }],
+    [' AUTO ', { kind: 'auto' }],
+    [{ type: 'auto' }, { kind: 'auto' }],
+    [{ id: ours }, { kind: 'id', id: ours }],
+  ])('C-03 C-07 wished for as %j is asked for here, and goes no further', (container, wish) => {
+    const { turn, owned } = planOf([{ ...code, container }], { turn: { raw: { container, session: 1 } } })
+    expect(owned.get('code_execution')?.options.container).toEqual(wish)
+    expect(turn.raw).not.toHaveProperty('container')
+    expect(turn.raw.session).toBe(1)
+  })
+
+  test.each([
+    [10, 2_460],
+    [1, 300],
+    [25, 3_600],
+  ])('CP-24 the sandbox of a request with %i rounds may be needed for %i s', (maxToolIterations, seconds) => {
+    const { owned } = planOf([code], { turn: { maxToolIterations } })
+    expect(owned.get('code_execution')?.options).toMatchObject({ container: undefined, leaseSeconds: seconds })
+  })
 
   test.each([
     ['otari_cntr_0123', 'otari_cntr_0123'],
@@ -187,9 +200,22 @@ describe('a container', () => {
   test('C-24 of ours pins the code here, where nothing else decides', () => {
     const target = { vendor: 'openai', model: 'gpt', dialect: 'responses' } as const
     const turn = { dialect: 'responses' as const }
-    const native = { type: 'code_interpreter', container: 'otari_cntr_1' }
+    const native = { type: 'code_interpreter', container: ours }
     expect(ran([{ type: 'code_interpreter' }], { turn, target })).toEqual([])
-    expect(refusal([native], { turn, target })[1]).toMatch(/has expired or does not exist/)
+    expect(ran([native], { turn, target })).toEqual(['code_execution'])
+    expect(refusal([{ ...native, container: 'otari_cntr_1' }], { turn, target })[1]).toMatch(/has expired or does not/)
+    // the word names no sandbox, so that the code stays with the provider, which does not know it
+    expect(refusal([{ ...native, container: 'auto' }], { turn, target })[1]).toMatch(/^container names a sandbox/)
+  })
+
+  test('C-25 of ours is refused where what outranks it has the provider run the code', () => {
+    const target = { vendor: 'openai', model: 'gpt', dialect: 'responses' } as const
+    const native = { type: 'code_interpreter', container: ours }
+    const turn = { dialect: 'responses' as const }
+    const refused = [400, expect.stringMatching(/^container names a sandbox this gateway holds/)]
+    expect(refusal([native], { turn, target, executors: { code_execution: 'provider' } })).toEqual(refused)
+    expect(refusal([native], { turn, target, policies: { code: { executor: 'provider' } } })).toEqual(refused)
+    expect(refusal([native], { turn, target, capabilities: { executor: 'provider' } })).toEqual(refused)
   })
 })
 

@@ -1,5 +1,5 @@
 import { Fault } from '@tollgate/contracts'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { countWebCalls } from '../../src/loop/limits.ts'
 import { defaultSettings } from '../../src/settings.ts'
 import type { Capabilities } from '../../src/tools/capabilities.ts'
@@ -11,9 +11,9 @@ const context = (): CallContext => ({ tenancy, signal: new AbortController().sig
 
 const capabilities: Capabilities = { search: null, fetch: false, sandbox: true, intercept: false, executor: 'auto' }
 
-function open(brokers: Brokers, at = context()) {
+function open(brokers: Brokers, at = context(), options = noOptions) {
   const use = { bus: brokers.bus, settings: defaultSettings, capabilities, webCalls: countWebCalls(defaultSettings) }
-  return codeExecution.open(noOptions, use, at)
+  return codeExecution.open(options, use, at)
 }
 const run = async (brokers: Brokers, code: unknown = 'print(1)') =>
   (await open(brokers)).run({ code: code as string }, context())
@@ -47,15 +47,33 @@ describe('the session', () => {
     const made = new Promise<void>((resolve) => {
       finish = resolve
     })
-    brokers.open = async () => {
+    brokers.open = async (input) => {
       left.abort(new Fault('cancelled', 'the client left'))
       await made
-      return makes()
+      return makes(input)
     }
     const tool = open(brokers, { ...context(), signal: left.signal })
     await expect(tool).rejects.toMatchObject({ failure: 'cancelled' })
     finish()
     await expect.poll(() => brokers.asked.closed).toEqual(['s1'])
+  })
+
+  test('C-17 that is kept is claimed anew while the request lasts, and no longer', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const brokers = await openBrokers()
+    const container = { id: `otari_cntr_${'1'.repeat(32)}`, expiresAt: '2026-12-01T00:10:00.000Z' }
+    brokers.open = async ({ container: wish }) => ({ session: 's1', ...(wish && { container }) })
+    const kept = await open(brokers, context(), { ...noOptions, container: { kind: 'auto' } })
+    const plain = await open(brokers)
+    vi.advanceTimersByTime(60_000)
+    await expect.poll(() => brokers.asked.renewed).toEqual([container.id, container.id, container.id])
+    await kept.close?.()
+    await plain.close?.()
+    vi.advanceTimersByTime(60_000)
+    await kept.close?.()
+    expect(brokers.asked.renewed).toHaveLength(3)
+    expect(brokers.asked.closes.map((close) => close.container)).toEqual([container.id, undefined])
   })
 
   test.each(['upstream', 'timeout'] as const)(
