@@ -13,7 +13,8 @@ export interface CallAt {
 
 /** What a call came to. A failure is an outcome: its message is safe to show, what really happened is its cause. */
 export type Outcome<T> =
-  | { ok: true; value: T; label: string; reportedCost?: string | undefined }
+  /** `isError`: it came to an end, yet counts as an error and costs nothing (X-30). */
+  | { ok: true; value: T; label: string; reportedCost?: string | undefined; isError?: boolean }
   | { ok: false; failure: Failure; message: string; label?: string | undefined; cause?: unknown }
 
 /** The kinds of tool that calls of this server count and are priced as. */

@@ -21,8 +21,11 @@ export interface DirectNeeds {
   rateLimit: RateLimit
 }
 
+/** The kinds of tool that are run without a model. */
+export type DirectKind = CallKind | 'code_execution'
+
 export interface DirectCall {
-  tool: CallKind
+  tool: DirectKind
   /** What the usage row names in place of a model and its provider (D-14). */
   served: { name: string; provider: string }
   /** Who serves it when no answer says, and what prices it (P-20). */
@@ -83,7 +86,7 @@ type Ran<T> = RanCall & { outcome: { isError: boolean; came: Outcome<T> }; cause
 
 function ranAs<T>({ label, priceKeys }: DirectCall, came: Outcome<T>): Ran<T> {
   return {
-    outcome: { isError: !came.ok, came },
+    outcome: { isError: !came.ok || came.isError === true, came },
     label: came.label ?? label,
     priceKeys,
     ...(came.ok ? { reportedCost: came.reportedCost } : { cause: came.cause }),

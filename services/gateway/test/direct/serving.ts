@@ -3,10 +3,12 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { inject, onTestFinished } from 'vitest'
 import { alsoBare } from '../../src/app.ts'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
+import { type CodeExecutionNeeds, codeExecutionRoute } from '../../src/routes/code-execution.ts'
 import { fetchRoute } from '../../src/routes/fetch.ts'
 import { mcpRoutes } from '../../src/routes/mcp.ts'
 import { searchRoute } from '../../src/routes/search.ts'
 import type { GatewaySettings } from '../../src/settings.ts'
+import { openCapabilities } from '../../src/tools/capabilities.ts'
 import { type Brokers, openBrokers, silent } from '../brokers.ts'
 import { type Rig, startRig } from '../rig.ts'
 
@@ -17,7 +19,10 @@ export interface Direct extends Rig {
 }
 
 /** The routes that run tools without a model, over HTTP and with everything behind them. */
-export async function startDirect(settings: Partial<GatewaySettings> = {}): Promise<Direct> {
+export async function startDirect(
+  settings: Partial<GatewaySettings> = {},
+  { findFiles }: Pick<CodeExecutionNeeds, 'findFiles'> = {},
+): Promise<Direct> {
   const brokers = await openBrokers()
   const { bus } = brokers
   const rig = await startRig({
@@ -26,8 +31,13 @@ export async function startDirect(settings: Partial<GatewaySettings> = {}): Prom
     settings: { webFetchEnabled: true, ...settings },
     routes: ({ cut, identities, policies, settings: current }) => {
       const needs = { bus, log: silent, settings: current, identities, policies, rateLimit: openRateLimit(current) }
+      const capabilities = openCapabilities({ bus, settings: current, log: silent })
       return [
-        async (app) => void app.register(fetchRoute(needs, cut)).register(searchRoute(needs, cut)),
+        async (app) =>
+          void app
+            .register(fetchRoute(needs, cut))
+            .register(searchRoute(needs, cut))
+            .register(codeExecutionRoute({ ...needs, capabilities, ...(findFiles && { findFiles }) }, cut)),
         ...mcpRoutes({ ...needs, version: '0.0.0-test' }, cut).map(alsoBare),
       ]
     },
