@@ -52,7 +52,8 @@ export interface Message {
 
 export type Part =
   | { type: 'text'; text: string }
-  | { type: 'image'; url: string; mediaType?: string }
+  /** `detail`: how closely it is to be looked at, in OpenAI's words. */
+  | { type: 'image'; url: string; mediaType?: string; detail?: string }
   /** `issuer`: the one provider it may be sent back to, as `issuerOf` names it; whoever was asked when absent. */
   | { type: 'thinking'; text: string; signature?: string; issuer?: string }
   | { type: 'redacted_thinking'; data: string; issuer?: string }

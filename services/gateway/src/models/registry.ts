@@ -111,7 +111,8 @@ function openProvider(name: string, type: ProviderType, settings: ProviderSettin
     base,
     headers: credentials(wire, apiKey),
   })
-  if (wire === 'openai-chat') return openAiChatProvider(origin, upstream, log)
+  if (wire === 'openai-chat')
+    return openAiChatProvider(origin, upstream, type === 'openai' ? 'max_completion_tokens' : 'max_tokens', log)
   const defaultMaxTokens = settings.defaultMaxTokens ?? DEFAULT_MAX_TOKENS
   return anthropicProvider(origin, upstream, { defaultMaxTokens, replayUnsigned: type !== 'anthropic' }, log)
 }

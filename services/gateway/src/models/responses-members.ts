@@ -5,6 +5,8 @@ import type { Json, JsonObject } from '../conversation/turn.ts'
 /** Members that the turn itself holds, that this gateway acts on, or that steer another vendor's bookkeeping alone. */
 const HELD = new Set([
   'background',
+  // what a coding agent tells the vendor of itself
+  'client_metadata',
   'conversation',
   'include',
   'input',

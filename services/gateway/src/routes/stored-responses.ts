@@ -3,6 +3,7 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import type { Identity } from '../auth/identity.ts'
 import { shown } from '../dialects/responses/recall.ts'
+import { listed } from '../dialects/responses/stored-items.ts'
 import type { Owner, ResponseStore } from '../stored-responses/store.ts'
 
 const byId = z.object({ id: z.string().max(128) })
@@ -52,7 +53,7 @@ export const storedResponseRoutes =
       },
       async ({ identity, params: { id }, query }) => {
         const { input } = await found(identity, id)
-        return pageOf(items.parse(JSON.parse(input)), query)
+        return pageOf(items.parse(JSON.parse(input).map(listed)), query)
       },
     )
 

@@ -1,14 +1,17 @@
 import { type DomainPolicy, Fault } from '@tollgate/contracts'
 import { domainCovers, normaliseHost } from '@tollgate/http'
+import { isObject } from '../conversation/json.ts'
 import type { Json, JsonObject } from '../conversation/turn.ts'
 
 export const MOST_DOMAINS = 100
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** The domain lists of a declaration (T-25). An empty allow list is no list, as providers read it. */
+/** The domain lists of a declaration, which Responses has one level deeper (T-25). An empty allow list is no list, as providers read it. */
 export function readDomains(entry: JsonObject): DomainPolicy {
-  const allowed = readList(entry.allowed_domains)
-  return { allowedDomains: allowed.length > 0 ? allowed : null, blockedDomains: readList(entry.blocked_domains) }
+  const filters = isObject(entry.filters) ? entry.filters : {}
+  const allowed = readList(entry.allowed_domains ?? filters.allowed_domains)
+  const blocked = readList(entry.blocked_domains ?? filters.blocked_domains)
+  return { allowedDomains: allowed.length > 0 ? allowed : null, blockedDomains: blocked }
 }
 
 function readList(value: Json | undefined): string[] {

@@ -9,7 +9,8 @@ export function contentParts(content: string | ContentPart[]): Part[] {
     if (isText(part)) return { type: 'text', text: part.text }
     // a refusal is words like any others to another model
     if (isRefusal(part)) return { type: 'text', text: part.refusal }
-    if (isImage(part)) return { type: 'image', url: part.image_url }
+    if (isImage(part))
+      return { type: 'image', url: part.image_url, ...(part.detail != null && { detail: part.detail }) }
     return filePart(part as JsonObject) ?? own(part.type, part as JsonObject)
   })
 }
@@ -36,5 +37,5 @@ function filePart(part: JsonObject): Part | undefined {
 const isText = (part: ContentPart): part is ContentPart & { text: string } =>
   part.type === 'input_text' || part.type === 'output_text' || part.type === 'text'
 const isRefusal = (part: ContentPart): part is ContentPart & { refusal: string } => part.type === 'refusal'
-const isImage = (part: ContentPart): part is ContentPart & { image_url: string } =>
+const isImage = (part: ContentPart): part is ContentPart & { image_url: string; detail?: string | null } =>
   part.type === 'input_image' && typeof part.image_url === 'string' && part.image_url !== ''

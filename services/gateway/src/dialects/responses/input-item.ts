@@ -8,7 +8,12 @@ const part = z.union(
   [
     z.looseObject({ type: z.literal(['input_text', 'output_text', 'text']), text }),
     z.looseObject({ type: z.literal('refusal'), refusal: text }),
-    z.looseObject({ type: z.literal('input_image'), image_url: text.nullish(), file_id: text.nullish() }),
+    z.looseObject({
+      type: z.literal('input_image'),
+      image_url: text.nullish(),
+      file_id: text.nullish(),
+      detail: text.nullish(),
+    }),
     z
       .looseObject({ type: text.min(1) })
       .refine(({ type }) => !ownForms.has(type), 'lacks what a part of its type must have'),

@@ -13,6 +13,13 @@ export function kept(items: readonly Given[]): JsonObject[] {
   })
 }
 
+/** An item as it is listed: words alone become a part, which is the form that clients expect. */
+export function listed(item: JsonObject): JsonObject {
+  if (item.type !== 'message' || typeof item.content !== 'string') return item
+  const type = item.role === 'assistant' ? 'output_text' : 'input_text'
+  return { ...item, content: [{ type, text: item.content, ...(type === 'output_text' && { annotations: [] }) }] }
+}
+
 export const idsOf = (items: readonly JsonObject[]): string[] =>
   items.flatMap(({ id }) => (typeof id === 'string' ? [id] : []))
 

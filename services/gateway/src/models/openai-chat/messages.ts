@@ -39,7 +39,10 @@ function renderUser(parts: readonly Part[]): JsonObject[] {
         content.push({ type: 'text', text: part.text })
         break
       case 'image':
-        content.push({ type: 'image_url', image_url: { url: part.url } })
+        content.push({
+          type: 'image_url',
+          image_url: { url: part.url, ...(part.detail !== undefined && { detail: part.detail }) },
+        })
         break
       case 'other':
         content.push(own(part))

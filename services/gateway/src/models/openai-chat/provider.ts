@@ -7,12 +7,17 @@ import type { Origin } from '../upstream-fault.ts'
 import { chatReader } from './events.ts'
 import { forwardChat } from './forward.ts'
 import { streamed, whole } from './reply.ts'
-import { chatBody, refuseSeveralAnswers } from './request.ts'
+import { chatBody, refuseSeveralAnswers, type TokenLimit } from './request.ts'
 
 /** OpenAI's Chat Completions and every server that speaks it. */
-export function openAiChatProvider(origin: Origin, upstream: UpstreamConnection, log: Log): ModelProvider {
+export function openAiChatProvider(
+  origin: Origin,
+  upstream: UpstreamConnection,
+  limit: TokenLimit,
+  log: Log,
+): ModelProvider {
   const post = (request: ModelRequest, limits: CallLimits) =>
-    upstream.post('/chat/completions', JSON.stringify(chatBody(request)), limits)
+    upstream.post('/chat/completions', JSON.stringify(chatBody(request, limit)), limits)
 
   return {
     name: origin.name,

@@ -5,14 +5,17 @@ import { chatMembersOfMessages } from '../messages-members.ts'
 import { chatMembersOf } from '../responses-members.ts'
 import { chatMessages } from './messages.ts'
 
+/** What the most tokens to answer are called: the vendor's newer models refuse the old name, others know no other. */
+export type TokenLimit = 'max_tokens' | 'max_completion_tokens'
+
 /**
  * The body to send. A Chat client's own body keeps every member, also those nobody here knows, and their order; only
  * what the plan decides is put in its place (T-26, T-33). Usage is always asked for: the client's wish decides later
  * what it is shown.
  */
-export function chatBody(request: ModelRequest): JsonObject {
+export function chatBody(request: ModelRequest, limit: TokenLimit = 'max_tokens'): JsonObject {
   const { turn } = request
-  const raw = turn.dialect === 'chat' ? turn.raw : neutralMembers(turn)
+  const raw = turn.dialect === 'chat' ? turn.raw : neutralMembers(turn, limit)
   const planned: Record<string, Json | undefined> = {
     model: request.model,
     messages: chatMessages(request.messages, turn.dialect),
@@ -45,9 +48,9 @@ export function refuseSeveralAnswers({ turn }: ModelRequest): void {
 }
 
 /** What every dialect knows, for a turn that came in another one. */
-function neutralMembers(turn: Turn): JsonObject {
+function neutralMembers(turn: Turn, limit: TokenLimit): JsonObject {
   const members = {
-    max_tokens: turn.maxOutputTokens,
+    [limit]: turn.maxOutputTokens,
     temperature: turn.temperature,
     top_p: turn.topP,
     stop: turn.stop,
