@@ -28,8 +28,9 @@ describe('what there is', () => {
   })
 
   test('CP-28 a provider without an adapter stops the start and says which there are', async () => {
-    const settings = { provider: 'e2b', execTimeoutSeconds: 60 }
-    await expect(startSandboxBroker({ bus: memoryBus({ log }), log, settings })).rejects.toThrow(/'e2b'.*protocol/)
+    const settings = { provider: 'daytona', execTimeoutSeconds: 60 }
+    const started = startSandboxBroker({ bus: memoryBus({ log }), log, settings })
+    await expect(started).rejects.toThrow(/'daytona'.*known: protocol, e2b/)
     const odd = { provider: 'constructor', execTimeoutSeconds: 60 }
     await expect(startSandboxBroker({ bus: memoryBus({ log }), log, settings: odd })).rejects.toThrow('constructor')
   })
@@ -205,4 +206,24 @@ describe('when the sandbox fails', () => {
     gone.abort()
     await expect(call).rejects.toMatchObject({ failure: 'cancelled' })
   })
+})
+
+test('output goes out while a call runs, in events of whole characters, and the result tells the limit', async () => {
+  const text = '😀'.repeat(20_000)
+  const events = [
+    `event: output\ndata: ${JSON.stringify({ stream: 'stdout', text })}\n\n`,
+    `event: result\ndata: ${JSON.stringify({ tool_use_id: 't', result_block: { type: 'x', tool_use_id: 't', content: { stdout: text, ended_by: 'time' } } })}\n\n`,
+  ]
+  const reply = { status: 200, headers: { 'content-type': 'text/event-stream' }, body: Buffer.from(events.join('')) }
+  const { bus } = await start({ respond: ({ operation }) => (operation === 'exec' ? reply : undefined) })
+  const session = await lease(bus)
+  const heard: string[] = []
+  const onEvent = (event: { type: string; text?: string }) => {
+    if (event.type === 'output') heard.push(event.text ?? '')
+  }
+  const answer = await bus.call(sandboxExec, { tenancy, session, code: '1', stream: true }, { ...soon(), onEvent })
+  expect(answer).toMatchObject({ status: 'ok', stdout: text, limit: 'time' })
+  expect(heard.join('')).toBe(text)
+  expect(heard.length).toBeGreaterThan(1)
+  for (const piece of heard) expect(piece.isWellFormed()).toBe(true)
 })

@@ -40,7 +40,8 @@ export interface FakeKernel {
   close(): Promise<void>
 }
 
-const env = { PATH: process.env.PATH ?? '' }
+/** The system's own first: a version manager's starts several programs before it. */
+const env = { PATH: `/usr/bin:/usr/local/bin:${process.env.PATH ?? ''}` }
 const NEWLINE = Buffer.from('\n')
 
 /** A Python of this machine: for tests of clients, no sandbox at all. */
