@@ -3,7 +3,7 @@ import { type Bus, memoryBus } from '@tollgate/bus'
 import { openDb } from '@tollgate/db'
 import { openLog } from '@tollgate/telemetry'
 import { type FreshDatabase, freshDatabase } from '@tollgate/testing'
-import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
+import type { FastifyInstance, FastifyPluginAsync, FastifyPluginCallback, FastifyPluginOptions } from 'fastify'
 import { buildApp } from '../src/app.ts'
 import { ensureFirstKey, ensureMasterKey, masterKeyHash, migrateGateway } from '../src/auth/first-start.ts'
 import { type Identities, openIdentities } from '../src/auth/identities.ts'
@@ -23,7 +23,12 @@ import type { GatewayDb } from '../src/tables.ts'
 import { openCapabilities } from '../src/tools/capabilities.ts'
 import { type Send, sender } from './sender.ts'
 
-type TestRoute = FastifyPluginAsync | FastifyPluginCallback | { alsoBare: FastifyPluginCallback }
+type Plugin = (
+  app: FastifyInstance,
+  options: FastifyPluginOptions,
+  done: (error?: Error) => void,
+) => void | Promise<void>
+type TestRoute = Plugin | { alsoBare: FastifyPluginCallback }
 
 export interface RigOptions {
   postgresUrl: string
@@ -50,6 +55,7 @@ export interface Rig {
   masterKey: string
   firstKey: string
   identities: Identities
+  policies: KnownPolicies
   settings: GatewaySettings
   /** Every line logged so far, as text. */
   logged(): string
@@ -104,7 +110,10 @@ async function startOn(
       workspaceRoutes({ db }),
       codePolicyRoutes({ db, policies, settings, capabilities }),
       webPolicyRoutes({ db, policies, settings, capabilities }),
-      ...(options.routes?.({ cut, identities, policies, settings, db }) ?? []),
+      ...((options.routes?.({ cut, identities, policies, settings, db }) ?? []) as (
+        | FastifyPluginAsync
+        | { alsoBare: FastifyPluginCallback }
+      )[]),
     ],
   })
   const url = await server.listen({ port: 0, host: '127.0.0.1' })
@@ -119,6 +128,7 @@ async function startOn(
     masterKey,
     firstKey,
     identities,
+    policies,
     settings,
     logged: () => lines.join(''),
     lines: () => lines.map((line) => JSON.parse(line)),
