@@ -51,10 +51,9 @@ interface HeldSink extends ByteSink {
   breakOff(told: boolean): void
 }
 
-const DONE = Buffer.from('data: [DONE]\n\n')
-
 function openSink({ needs, dialect, reply, request }: Exchange): HeldSink {
   const writer = dialect.writer(request.turn)
+  const last = Buffer.from(writer.end())
   const held: Uint8Array[] = []
   let head: Parameters<ByteSink['begin']>[0] | undefined
   let stream: EventStream | undefined
@@ -67,7 +66,7 @@ function openSink({ needs, dialect, reply, request }: Exchange): HeldSink {
       stream = openEventStream(reply, { keepalive: writer.keepalive, everyMs, signal: request.signal })
     },
     write(bytes) {
-      if (stream && !DONE.equals(bytes)) return stream.write(bytes)
+      if (stream && !last.equals(bytes)) return stream.write(bytes)
       held.push(bytes)
       return undefined
     },

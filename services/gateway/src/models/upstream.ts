@@ -37,8 +37,8 @@ export interface UpstreamReply {
 }
 
 export interface UpstreamConnection {
-  /** Sends JSON and resolves with a 2xx; anything else is thrown as a fault. Redirects are not followed. */
-  post(path: string, json: string, limits: CallLimits): Promise<UpstreamReply>
+  /** Sends JSON, with headers of the call's own, and resolves with a 2xx; anything else is thrown as a fault. Redirects are not followed. */
+  post(path: string, json: string, limits: CallLimits, own?: Readonly<Record<string, string>>): Promise<UpstreamReply>
   close(): Promise<void>
 }
 
@@ -59,7 +59,7 @@ export function openUpstream(origin: Origin, settings: UpstreamSettings): Upstre
   let inFlight = 0
 
   return {
-    async post(path, json, limits) {
+    async post(path, json, limits, own) {
       if (inFlight >= 2 * settings.connections)
         throw new UpstreamFault('unavailable', 'too many calls to the model provider are under way', origin, {
           retryable: true,
@@ -78,7 +78,7 @@ export function openUpstream(origin: Origin, settings: UpstreamSettings): Upstre
         const reply = await pool.request({
           method: 'POST',
           path: prefix + path,
-          headers,
+          headers: own ? { ...headers, ...own } : headers,
           body: json,
           signal: ending.signal,
         })

@@ -55,10 +55,11 @@ function shownFailure(input: JsonObject): ToolOutcome['shown'] {
 /** The session is leased here, while a refusal can still be an HTTP status. */
 async function openSandbox(
   { image, execSeconds, container, leaseSeconds }: ToolOptions,
-  { bus }: ToolUse,
+  { bus, files }: ToolUse,
   first: CallContext,
 ): Promise<OpenTool> {
-  const session = await openSandboxSession(bus, { image, execSeconds, container, leaseSeconds }, first)
+  const wish = { image, execSeconds, container, leaseSeconds, files: files?.attached }
+  const session = await openSandboxSession(bus, wish, first)
 
   return {
     async run(input, at) {
@@ -66,7 +67,8 @@ async function openSandbox(
       if (code.trim() === '') return failed(input, 'code_execution needs "code", a string')
       try {
         const done = await session.execute(code, 'python', at)
-        return done.status === 'ok' ? ran(code, done) : failed(input, texts[done.reason])
+        if (done.status !== 'ok') return failed(input, texts[done.reason])
+        return ran(code, { ...done, files: await keptFiles(done.files, files, at) })
       } catch (thrown) {
         const cause = Fault.from(thrown)
         const text = textsOf[cause.failure]
@@ -114,8 +116,22 @@ interface Run {
   stdout: string
   stderr: string
   returnCode: number
-  files: { name: string; file?: { id: string } | undefined }[]
+  files: { name: string; file?: { id: string; mediaType?: string } | undefined }[]
 }
+
+type MadeFiles = Extract<SandboxRun, { status: 'ok' }>['files']
+
+/** FI-21: what was stored of a run becomes the caller's own; what does not is named without an id (FI-22). */
+async function keptFiles(made: MadeFiles, files: ToolUse['files'], { tenancy }: CallContext): Promise<MadeFiles> {
+  const stored = made.flatMap(({ file }) => file ?? [])
+  const kept = stored.length > 0 ? await files?.keep(stored, tenancy) : undefined
+  return made.map(({ name, file }) => (file && kept?.has(file.id) ? { name, file } : { name }))
+}
+
+const shownFile = ({ name, file }: Run['files'][number]) => ({
+  name,
+  ...(file && { id: file.id, ...(file.mediaType !== undefined && { mediaType: file.mediaType }) }),
+})
 
 /** a run that came to its end, of a program that did not do what it should. */
 export const programFailed = ({ stdout, stderr, returnCode }: Omit<Run, 'files'>): boolean =>
@@ -135,7 +151,7 @@ function ran(code: string, { stdout, stderr, returnCode, files }: Run): ToolResu
     outcome: {
       text: clipBytes(isError ? toolError(text) : text, TOOL_RESULT_BYTES, CUT),
       isError,
-      shown: { kind: 'code_execution', code, stdout, stderr, returnCode },
+      shown: { kind: 'code_execution', code, stdout, stderr, returnCode, files: files.map(shownFile) },
     },
     ...served,
   }

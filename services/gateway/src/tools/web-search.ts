@@ -142,7 +142,7 @@ function openSearch(options: ToolOptions, { bus, settings, capabilities, webCall
   return {
     async run(input, at) {
       if (options.maxUses !== undefined && succeeded >= options.maxUses) {
-        return failed(input, 'max_uses_exceeded', { tag: 'call_limit' })
+        return failed(input, 'max_uses_exceeded', { tag: 'call_limit', overMaxUses: true })
       }
       const refusal = webCalls.take('web search')
       if (refusal !== undefined) return failed(input, refusal, { tag: 'call_limit' })

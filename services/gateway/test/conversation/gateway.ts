@@ -33,6 +33,13 @@ export async function startGateway(script: ModelScript, settings: Partial<Gatewa
 }
 
 export async function startWith(models: ModelRegistry, settings: Partial<GatewaySettings> = {}) {
+  const gateway = await openWith(models, settings)
+  onTestFinished(() => gateway.close())
+  return gateway
+}
+
+/** The same for all tests of a file, which closes it. */
+export async function openWith(models: ModelRegistry, settings: Partial<GatewaySettings> = {}) {
   const brokers = await openBrokers()
   const { bus } = brokers
   const rig = await startRig({
@@ -63,7 +70,6 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
       ]
     },
   })
-  onTestFinished(() => rig.close())
   return { ...rig, brokers }
 }
 

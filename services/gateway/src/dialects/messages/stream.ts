@@ -16,6 +16,7 @@ const frame = (type: string, members: JsonObject): string =>
 
 /** */
 export const STREAM_PING = frame('ping', {})
+export const STREAM_STOP = frame('message_stop', {})
 export const STREAM_DONE = 'event: done\ndata: {}\n\n'
 export const STREAM_FAILED = frame('error', {
   error: { type: 'api_error', message: 'An error occurred during streaming' },
@@ -62,7 +63,7 @@ export function messagesStream({ model, tools }: Pick<Turn, 'model' | 'tools'>):
 
   function finish(event: ModelEvent & { type: 'finish' }): string {
     const delta = { stop_reason: messagesFinish(event), ...ending.delta }
-    return frame('message_delta', { delta, ...ending.beside, usage: messagesUsage(usage) }) + frame('message_stop', {})
+    return frame('message_delta', { delta, ...ending.beside, usage: messagesUsage(usage) }) + STREAM_STOP
   }
 
   return {

@@ -23,6 +23,7 @@ export function assistantBlocks({ parts, raw }: Message, ids: string[], replayUn
         if (part.dialect === 'messages' && isObject(part.raw)) return [part.raw]
         throw new Fault('invalid_request', `'${part.kind}' cannot be sent to this model's provider`)
       case 'image':
+      case 'file':
       case 'result':
         throw new Fault('invalid_request', `an assistant message cannot hold '${part.type}'`)
       default:

@@ -200,7 +200,7 @@ const REASONS: Record<string, FinishReason> = {
 }
 
 /** BR-023, BR-026: an unknown reason stays unknown and is never a plain stop. */
-function finishReason(raw: string, called: boolean): FinishReason {
+export function finishReason(raw: string, called: boolean): FinishReason {
   const reason = Object.hasOwn(REASONS, raw) ? REASONS[raw]! : 'unknown'
   return called && reason === 'stop' ? 'tool_calls' : reason
 }

@@ -30,6 +30,7 @@ export function userBlocks(parts: readonly Part[], ids: readonly string[]): Json
       case 'thinking':
       case 'redacted_thinking':
       case 'call':
+      case 'file':
         throw new Fault('invalid_request', `a user message cannot hold '${part.type}'`)
       default:
         part satisfies never

@@ -1,24 +1,23 @@
-import { Fault } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { ModelRequest } from '../../conversation/turn.ts'
-import { STREAM_DONE, STREAM_FAILED } from '../../dialects/chat/stream.ts'
-import { type ByteSink, eventStreamHead, type Forwarded, jsonHead } from '../forward.ts'
+import { renderChat } from '../../dialects/chat/render.ts'
+import { chatStream, STREAM_DONE, STREAM_FAILED } from '../../dialects/chat/stream.ts'
+import { forwardConverted, type Speech } from '../convert.ts'
+import { type ByteSink, type Forwarded, jsonHead } from '../forward.ts'
+import { forwardStream, type LastWords } from '../forward-stream.ts'
 import { isStream, parseJson } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
-import { forwardConverted } from './convert.ts'
-import { finishReason } from './events.ts'
-import { frameCutter } from './frames.ts'
+import { chatReader, finishReason } from './events.ts'
 import { chatMender, mendable } from './mend.ts'
+import { streamed, whole } from './reply.ts'
 import { countedIn } from './usage.ts'
-import { chatWatch, type Watch } from './watch.ts'
-
-/** Frames held until the answer begins: a server's own pings, filter results and the like. */
-const MOST_PRELUDE_BYTES = 1024 * 1024
+import { chatWatch } from './watch.ts'
 
 const DONE = Buffer.from(STREAM_DONE)
-const FAILED = Buffer.from(STREAM_FAILED)
+const words: LastWords = { done: DONE, failed: Buffer.from(STREAM_FAILED), lastFrame, owed: Buffer.alloc(0) }
+const speech: Speech = { writer: chatStream, render: (answer, { model }) => renderChat(answer, model) }
 
 /** Passes an upstream's answer to a client that speaks the same dialect. */
 export function forwardChat(
@@ -29,8 +28,13 @@ export function forwardChat(
   log: Log,
 ): Promise<Forwarded> {
   const { stream, includeUsage } = request.turn
-  if (isStream(reply, request.stream) !== stream) return forwardConverted(reply, request, sink, origin, log)
-  return stream ? forwardStream(reply, sink, origin, includeUsage) : forwardWhole(reply, sink, origin)
+  if (isStream(reply, request.stream) === stream) {
+    return stream
+      ? forwardStream(reply, sink, origin, chatWatch(origin, includeUsage), words)
+      : forwardWhole(reply, sink, origin)
+  }
+  const events = stream ? whole : streamed
+  return forwardConverted(events(reply, chatReader(origin, log), origin), request.turn, reply.status, sink, speech)
 }
 
 async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin): Promise<Forwarded> {
@@ -53,88 +57,9 @@ async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin
   }
 }
 
-async function forwardStream(
-  reply: UpstreamReply,
-  sink: ByteSink,
-  origin: Origin,
-  showUsage: boolean,
-): Promise<Forwarded> {
-  const cutter = frameCutter(origin)
-  const watch = chatWatch(origin, showUsage)
-  const chunks = reply.chunks()
-  const out = opening(sink, reply.status)
-  let fault: Fault | undefined
-  try {
-    for (;;) {
-      const { value: chunk, done } = await chunks.next()
-      const frames = done ? lastFrame(cutter.rest()) : cutter.push(chunk)
-      if (frames) {
-        const seen = watch.look(frames)
-        await out.write(seen.through, watch.began(), origin)
-        if (seen.fault) throw seen.fault
-      }
-      if (!watch.done()) {
-        if (!done) continue
-        if (!watch.began()) throw brokenAnswer('empty', origin)
-        if (watch.finish() === undefined) throw brokenAnswer('cut', origin)
-      }
-      await sink.write(DONE)
-      break
-    }
-  } catch (error) {
-    fault = Fault.from(error)
-    if (out.firstByteAt() === undefined) throw fault
-    if (fault.failure !== 'cancelled') await sink.write(FAILED)
-  } finally {
-    // the client has its last byte; what is left of the body is nobody's to wait for, and settling never rejects
-    if (watch.done() && !fault) void reply.settle()
-    else await chunks.return()
-  }
-  return summary(watch, reply.status, out.firstByteAt() ?? Date.now(), fault)
-}
-
-/** Holds frames back until the answer has begun, so that until then a failure can have a status of its own (BR-031). */
-function opening(sink: ByteSink, status: number) {
-  let prelude: Buffer[] = []
-  let preludeBytes = 0
-  let firstByteAt: number | undefined
-  return {
-    firstByteAt: () => firstByteAt,
-    async write(frames: Buffer[], began: boolean, origin: Origin): Promise<void> {
-      if (!began) {
-        prelude.push(...frames)
-        for (const frame of frames) preludeBytes += frame.length
-        if (preludeBytes > MOST_PRELUDE_BYTES) throw brokenAnswer('unreadable', origin)
-        return
-      }
-      if (firstByteAt === undefined) {
-        firstByteAt = Date.now()
-        sink.begin(eventStreamHead(status))
-        frames = [...prelude, ...frames]
-        prelude = []
-      }
-      for (const frame of frames) {
-        const full = sink.write(frame)
-        if (full) await full
-      }
-    },
-  }
-}
-
 /** What stands behind the last blank line is half a frame, but for a `[DONE]` that many servers end without one. */
 function lastFrame(rest: Buffer): Buffer | undefined {
   return /^data: ?\[DONE\]\s*$/.test(rest.subarray(0, 32).toString('latin1')) ? DONE : undefined
-}
-
-function summary(watch: Watch, status: number, firstByteAt: number, fault: Fault | undefined): Forwarded {
-  return {
-    tokens: watch.tokens(),
-    finish: reasonOf(watch.finish()),
-    outputCharacters: watch.outputCharacters(),
-    status,
-    firstByteAt,
-    fault,
-  }
 }
 
 const reasonOf = (raw: string | undefined) => (raw === undefined ? undefined : finishReason(raw, false))

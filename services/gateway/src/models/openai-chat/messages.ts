@@ -50,6 +50,7 @@ function renderUser(parts: readonly Part[]): JsonObject[] {
       case 'thinking':
       case 'redacted_thinking':
       case 'call':
+      case 'file':
         throw new Fault('invalid_request', `a user message cannot hold a ${part.type} block`)
       default:
         part satisfies never

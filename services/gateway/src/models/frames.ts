@@ -1,5 +1,5 @@
-import { MOST_FRAME_BYTES } from '../sse.ts'
-import { brokenAnswer, type Origin } from '../upstream-fault.ts'
+import { MOST_FRAME_BYTES } from './sse.ts'
+import { brokenAnswer, type Origin } from './upstream-fault.ts'
 
 /** Cuts a stream of bytes behind its last whole frame; a client can do nothing with half of one. */
 export interface FrameCutter {

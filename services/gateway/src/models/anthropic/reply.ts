@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import type { ModelEvent } from '../../conversation/events.ts'
+import { framesOf, parseJson } from '../reply.ts'
+import type { UpstreamReply } from '../upstream.ts'
+import { faultOfFrame } from '../upstream-errors.ts'
+import { brokenAnswer, type Origin } from '../upstream-fault.ts'
+import type { MessagesReader } from './events.ts'
+import { eventsOf, message, streamEvent } from './wire.ts'
+
+export async function* whole(reply: UpstreamReply, reader: MessagesReader, origin: Origin): AsyncGenerator<ModelEvent> {
+  const json = parseJson((await reply.bytes()).toString('utf8'), origin)
+  if (errorEvent.safeParse(json).success) throw faultOfFrame(origin, json)
+  const read = message.safeParse(json)
+  if (!read.success || !read.data.content) throw brokenAnswer('unreadable', origin, new Error('no message'))
+  for (const event of eventsOf(read.data)) yield* reader.event(event)
+  yield* reader.end()
+}
+
+export async function* streamed(
+  reply: UpstreamReply,
+  reader: MessagesReader,
+  origin: Origin,
+): AsyncGenerator<ModelEvent> {
+  for await (const { data } of framesOf(reply, ({ data }) => data.includes('"message_stop"'))) {
+    if (data === '[DONE]') continue // compatible servers add it
+    const json = parseJson(data, origin)
+    if (errorEvent.safeParse(json).success) throw faultOfFrame(origin, json)
+    const { type } = typed.safeParse(json).data ?? {}
+    if (type === undefined || !KNOWN.has(type)) continue
+    const read = streamEvent.safeParse(json)
+    if (!read.success) throw brokenAnswer('unreadable', origin, new Error(`a ${type} of unexpected shape`))
+    yield* reader.event(read.data)
+    if (type === 'message_stop') break
+  }
+  yield* reader.end()
+}
+
+export const errorEvent = z.object({ type: z.literal('error'), error: z.unknown().optional() })
+const typed = z.object({ type: z.string() })
+const KNOWN: ReadonlySet<string> = new Set(streamEvent.options.map((option) => option.shape.type.value))
