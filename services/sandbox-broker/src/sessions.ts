@@ -3,7 +3,7 @@ import type { sandboxExec } from '@tollgate/contracts'
 import type { FileStore } from '@tollgate/files'
 import type { Log } from '@tollgate/telemetry'
 import type { Containers } from './containers.ts'
-import { clipStream } from './limits.ts'
+import { clipEvents, clipStream } from './limits.ts'
 import { producedNames, storeProduced, takeSnapshot } from './produced.ts'
 import type { Provider } from './provider.ts'
 import type { SandboxBrokerSettings } from './settings.ts'
@@ -25,10 +25,15 @@ interface SessionNeeds {
 /** Runs one piece of code. A program that fails is an answer like any other (CP-13); only its sandbox can fail. */
 export const execInSession =
   ({ provider, settings, files, containers, log }: SessionNeeds): Handler<typeof sandboxExec> =>
-  async ({ tenancy, session, kind, code, timeoutSeconds }, { signal, deadline, emit }) => {
+  async ({ tenancy, session, kind, code, stream, timeoutSeconds }, { signal, deadline, emit }) => {
     emit({ type: 'running' })
     const limits = { signal, deadline }
-    const call = { kind, code, timeoutSeconds: Math.min(timeoutSeconds, settings.execTimeoutSeconds) }
+    const call = {
+      kind,
+      code,
+      timeoutSeconds: Math.min(timeoutSeconds, settings.execTimeoutSeconds),
+      ...(stream ? { onOutput: clipEvents((piece) => emit({ type: 'output', ...piece })) } : {}),
+    }
     const before = files && (await takeSnapshot(provider, session, limits))
     const result = await traced('exec', provider.name, () => provider.exec(session, call, limits))
     const about = { request: tenancy.request, session }
@@ -53,6 +58,7 @@ export const execInSession =
       stdout: clipStream(result.stdout),
       stderr: clipStream(result.stderr),
       returnCode: result.returnCode,
+      ...(result.limit === undefined ? {} : { limit: result.limit }),
       files: produced,
     }
   }

@@ -148,3 +148,57 @@ describe('running code', () => {
     await expect(call).rejects.toThrow('left')
   })
 })
+
+describe('a call whose output is listened to', () => {
+  const event = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+  const whole = result({ stdout: 'é😀\n', stderr: 'warn', return_code: 3, ended_by: 'memory' }).body as object
+  const sse = (text: string) => ({
+    status: 200,
+    headers: { 'content-type': 'text/event-stream' },
+    body: Buffer.from(text),
+  })
+  async function listen(reply: Parameters<typeof answering>[0]) {
+    const { provider, session, backend } = await answering(reply)
+    const heard: { stream: string; text: string }[] = []
+    const call = { kind: 'python' as const, code: 'print(1)', timeoutSeconds: 60 }
+    const outcome = await provider.exec(session, { ...call, onOutput: (piece) => heard.push(piece) }, limits())
+    return { outcome, heard, asked: backend.requests.at(-1)?.headers.accept }
+  }
+  const pieces = [
+    { stream: 'stdout', text: 'é😀\n' },
+    { stream: 'stderr', text: 'warn' },
+  ]
+  const ended = { status: 'ok', stdout: 'é😀\n', stderr: 'warn', returnCode: 3, files: [], limit: 'memory' }
+
+  test('hears it piece by piece, and has the result of the plain call', async () => {
+    const text = `: alive\n\n${pieces.map((piece) => event('output', piece)).join('')}${event('result', whole)}`
+    const { outcome, heard, asked } = await listen(sse(text))
+    expect([outcome, heard]).toEqual([ended, pieces])
+    expect(asked).toContain('text/event-stream')
+    const windows = await listen(sse(text.replaceAll('\n', '\r\n').replaceAll('data: ', 'data:')))
+    expect([windows.outcome, windows.heard]).toEqual([ended, pieces])
+  })
+
+  test('CP-21 hears nothing of a backend that knows no events, and has the result all the same', async () => {
+    const { outcome, heard } = await listen({ status: 200, body: whole })
+    expect([outcome, heard]).toEqual([ended, []])
+  })
+
+  test.each([
+    ['BR-128 lost in the middle', event('output', pieces[0] as object) + event('error', { status: 404 }), 'lost'],
+    ['busy', event('error', { status: 503 }), 'busy'],
+    ['failed', event('error', { status: 500 }), 'refused'],
+    ['without a result', event('output', pieces[0] as object), 'refused'],
+    ['cut off in its result', event('result', whole).slice(0, -30), 'refused'],
+    ['with a result of another shape', event('result', { stdout: 'x' }), 'refused'],
+    ['with an output of another shape', event('output', { stream: 'stdin', text: 1 }), 'refused'],
+    ['that never ends a line', `data: ${'x'.repeat(17 * 1024 * 1024)}`, 'refused'],
+  ])('CP-14 a stream %s is a failed call', async (_what, text, reason) => {
+    expect((await listen(sse(text))).outcome).toMatchObject({ status: 'failed', reason })
+  })
+
+  test.each([404, 503, 422])('CP-14 a %i before it began is a failed call', async (status) => {
+    const reason = { 404: 'lost', 503: 'busy', 422: 'refused' }[status]
+    expect((await listen({ status, body: {} })).outcome).toMatchObject({ status: 'failed', reason })
+  })
+})

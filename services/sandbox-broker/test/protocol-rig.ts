@@ -25,6 +25,8 @@ export async function answering(reply: SandboxReply | (() => Promise<SandboxRepl
   if (session.status !== 'ok') throw new Error(session.reason)
   return {
     backend,
+    provider,
+    session: session.session,
     exec: (timeoutSeconds = 60) =>
       provider.exec(session.session, { kind: 'python', code: 'print(1)', timeoutSeconds }, limits()),
   }

@@ -44,6 +44,8 @@ export interface SandboxSettings {
   /** Given to sessions that ask for no lifetime, and the most that any gets. */
   idleSeconds: number
   lifetimeSeconds: number
+  /** How often a client that is sent output as it is written hears that a silent call goes on. */
+  keepAliveSeconds: number
   /** The first of the user ids that sessions get where the server is root. */
   firstUserId: number
   limits: SessionLimits
@@ -62,6 +64,7 @@ export const defaultSandboxSettings: SandboxSettings = {
   maxExecSeconds: 120,
   idleSeconds: 900,
   lifetimeSeconds: 7_200,
+  keepAliveSeconds: 10,
   firstUserId: 200_000,
   limits: {
     memoryBytes: 1_536 * MIB,

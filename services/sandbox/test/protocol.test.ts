@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Backend, openBackend, printed, type SessionClient } from './harness.ts'
 
 let backend: Backend
@@ -56,6 +57,28 @@ describe('sessions', () => {
     const again = await backend.send<{ session_id: string }>('POST', '/sessions')
     expect(again.status).toBe(201)
     for (const id of [...held, again.body.session_id]) await backend.send('DELETE', `/sessions/${id}`)
+  })
+
+  test('CP-12 a session made for a client that left before it was told is given back at once', async () => {
+    const slow = await openBackend({ warmSessions: 0, maxSessions: 4 })
+    onTestFinished(() => slow.close())
+    const { hostname, port } = new URL(slow.url)
+    for (let client = 0; client < 4; client += 1) {
+      const socket = connect(Number(port), hostname)
+      const sent = new Promise((done) =>
+        socket.write('POST /sessions HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n', done),
+      )
+      await sent
+      // told of none: it is gone before a session can have been made
+      socket.resetAndDestroy()
+    }
+    const held: string[] = []
+    const openAnother = async () => {
+      const { status, body } = await slow.send<{ session_id: string }>('POST', '/sessions')
+      if (status === 201) held.push(body.session_id)
+      return held.length
+    }
+    await expect.poll(openAnother, { timeout: 10_000 }).toBe(4)
   })
 
   test('CP-15 D19 a session that is gone or never was: 204 to DELETE, 404 to everything else', async () => {

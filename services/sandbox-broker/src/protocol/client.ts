@@ -1,9 +1,10 @@
 import { Fault } from '@tollgate/contracts'
-import { openTrustedClient, type TrustedAnswer, type TrustedRequest } from '@tollgate/http'
+import { openTrustedClient, readLimited, type TrustedAnswer, type TrustedRequest } from '@tollgate/http'
 import type { z } from 'zod'
-import type { CallLimits, ExecCall, Provider, Refusal } from '../provider.ts'
+import type { CallLimits, ExecCall, Execution, Provider, Refusal } from '../provider.ts'
 import { multipartUpload } from './multipart.ts'
 import { execResponse, fileList, fileWritten, sessionHandle } from './shapes.ts'
+import { readStreamed } from './streamed-exec.ts'
 
 /** Read at each call: an operator may point the broker elsewhere while it runs. Private addresses are fine (CP-27). */
 export interface ProtocolSettings {
@@ -38,6 +39,29 @@ export function openProtocol(settings: ProtocolSettings): Provider {
   })
   const send = (...args: Parameters<typeof request>) => http.send(request(...args))
 
+  /** Asks for events, and takes a plain answer from a backend that knows none. */
+  const execStreamed = async (asked: TrustedRequest, onOutput: NonNullable<ExecCall['onOutput']>) => {
+    const answer = await http.stream(asked)
+    if (answer.status === 'failed') return refusal(answer)
+    const { header, httpStatus } = answer
+    try {
+      if (!/^text\/event-stream\b/i.test(header('content-type') ?? '')) {
+        const { bytes, truncated } = await readLimited(answer.body, [], MAX_RESULT_BYTES)
+        if (truncated) return broken
+        const result = read({ status: 'answered', bytes, httpStatus, header }, execResponse)
+        return result.status === 'failed' ? result : executionOf(result.body)
+      }
+      const streamed = await readStreamed(answer.body, MAX_RESULT_BYTES, onOutput)
+      if (streamed.status === 'ok') return executionOf(streamed.body)
+      return streamed.status === 'error'
+        ? refusal({ httpStatus: streamed.httpStatus, header: () => undefined })
+        : broken
+    } catch {
+      asked.signal.throwIfAborted()
+      return refusal({ status: 'failed', tag: Date.now() >= asked.deadline ? 'timeout' : 'network' })
+    }
+  }
+
   return {
     name: 'protocol',
     capabilities: { images: true, files: true },
@@ -56,14 +80,17 @@ export function openProtocol(settings: ProtocolSettings): Provider {
       }
     },
 
-    async exec(session, { kind, code, timeoutSeconds }, limits) {
+    async exec(session, { kind, code, timeoutSeconds, onOutput }, limits) {
       const json = { ...toolCall(kind, code), timeout_seconds: timeoutSeconds }
-      const rest = { json, maxBytes: MAX_RESULT_BYTES }
-      const answer = await send('POST', `${at(session)}/exec`, limits, timeoutSeconds * 1_000 + PATIENCE_MS, rest)
+      const where = `${at(session)}/exec`
+      const patienceMs = timeoutSeconds * 1_000 + PATIENCE_MS
+      if (onOutput) {
+        const headers = { accept: 'text/event-stream, application/json', 'accept-encoding': 'identity' }
+        return execStreamed(request('POST', where, limits, patienceMs, { json, headers }), onOutput)
+      }
+      const answer = await send('POST', where, limits, patienceMs, { json, maxBytes: MAX_RESULT_BYTES })
       const result = read(answer, execResponse)
-      if (result.status === 'failed') return result
-      const { stdout, stderr, return_code: returnCode, content: files } = result.body.result_block.content
-      return { status: 'ok', stdout, stderr, returnCode, files }
+      return result.status === 'failed' ? result : executionOf(result.body)
     },
 
     async destroy(session, limits) {
@@ -111,6 +138,13 @@ export function openProtocol(settings: ProtocolSettings): Provider {
 
     close: () => http.close(),
   }
+}
+
+const broken: Refusal = { status: 'failed', reason: 'refused' }
+
+function executionOf({ result_block: { content } }: z.output<typeof execResponse>): Execution {
+  const { stdout, stderr, return_code: returnCode, content: files, ended_by: limit } = content
+  return { status: 'ok', stdout, stderr, returnCode, files, ...(limit === undefined ? {} : { limit }) }
 }
 
 /** CP-08 */

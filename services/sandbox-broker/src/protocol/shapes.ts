@@ -1,3 +1,4 @@
+import { sandboxLimit } from '@tollgate/contracts'
 import { z } from 'zod'
 
 /**
@@ -40,6 +41,8 @@ const executionResult = z
       .nullish()
       .transform((code) => code ?? 0),
     content: outputFiles,
+    // of the bundled backend; others may mean something else by it
+    ended_by: sandboxLimit.optional().catch(undefined),
   })
   .refine(({ type, error_code }) => error_code === undefined && !(typeof type === 'string' && type.endsWith('_error')))
 
@@ -63,3 +66,7 @@ export const fileList = z.object({
 
 /** CP-20 */
 export const fileWritten = z.object({ path: z.string().min(1), size_bytes: z.int().nonnegative() })
+
+/** Events of a streamed call, beyond version 1: `output` any number of times, then one `result` or `error`. */
+export const outputEvent = z.object({ stream: z.enum(['stdout', 'stderr']), text: z.string() })
+export const errorEvent = z.object({ status: z.int() })

@@ -6,7 +6,7 @@ import { type Message, messageReader, packHead, packMessage } from './framing.ts
 /** Questions to the supervisor of one session, and its answers. */
 export interface Channel {
   /** Rejects with `SandboxLost` when the session ends first, or gives no answer in time: then it is ended. */
-  ask(header: object, options: { body?: Buffer[]; timeoutMs: number }): Promise<Message>
+  ask(header: object, options: Question): Promise<Message>
   /** Like `ask`, with nothing to wait for. */
   tell(header: object): void
   /** The number `ask` gave its latest question. */
@@ -15,16 +15,30 @@ export interface Channel {
   close(): void
 }
 
-const anyAnswer = z.looseObject({ id: z.int() })
+interface Question {
+  body?: Buffer[]
+  timeoutMs: number
+  /** Hears the parts that come before the answer; without it there are none. */
+  onPart?: (message: Message) => void
+}
+
+interface Waiting {
+  resolve(message: Message): void
+  reject(error: Error): void
+  onPart: ((message: Message) => void) | undefined
+}
+
+const anyAnswer = z.looseObject({ id: z.int(), part: z.string().optional() })
 
 /** The socket of a session that has said it is ready; it speaks only when asked. */
 export function openChannel(socket: Socket): Channel {
   const reader = messageReader()
-  const waiting = new Map<number, { resolve(message: Message): void; reject(error: Error): void }>()
+  const waiting = new Map<number, Waiting>()
   let asked = 0
 
   const take = (message: Message) => {
-    const { id } = anyAnswer.parse(message.header)
+    const { id, part } = anyAnswer.parse(message.header)
+    if (part !== undefined) return waiting.get(id)?.onPart?.(message)
     waiting.get(id)?.resolve(message)
     waiting.delete(id)
   }
@@ -49,7 +63,7 @@ export function openChannel(socket: Socket): Channel {
     close: () => socket.destroy(),
     latest: () => asked,
     tell: (header) => void socket.write(packMessage(header)),
-    ask(header, { body = [], timeoutMs }) {
+    ask(header, { body = [], timeoutMs, onPart }) {
       if (socket.destroyed) return Promise.reject(new SandboxLost('the session has ended'))
       asked += 1
       const id = asked
@@ -57,6 +71,7 @@ export function openChannel(socket: Socket): Channel {
         const late = setTimeout(() => socket.destroy(), timeoutMs)
         const done = () => clearTimeout(late)
         waiting.set(id, {
+          onPart,
           resolve: (message) => {
             done()
             resolve(message)

@@ -18,6 +18,8 @@ export interface Call {
   kind: 'python' | 'shell'
   text: string
   timeoutSeconds: number
+  /** Hears what is kept of the output while it is written; the result has all of it once more. */
+  onOutput?: (stream: 'stdout' | 'stderr', bytes: Buffer) => void
 }
 
 /** What ended a call before its program did. */

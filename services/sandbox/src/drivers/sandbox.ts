@@ -13,6 +13,7 @@ const runAnswer = z.object({
   ending: z.enum(['time', 'memory', 'processes', 'disk', 'cancelled']).nullable(),
   lost: z.string().nullable(),
 })
+const outputPart = z.object({ part: z.enum(['stdout', 'stderr']) })
 const fileAnswer = z.object({ status: z.int(), reason: z.string().optional() })
 const readAnswer = z.object({ size: count, identity: z.string() })
 const committed = z.object({ path: z.string() })
@@ -35,11 +36,15 @@ export function openSandbox(channel: Channel, end: () => void): Sandbox {
     ended: channel.closed,
     end,
 
-    async run({ kind, text, timeoutSeconds }, signal) {
+    async run({ kind, text, timeoutSeconds, onOutput }, signal) {
       signal.throwIfAborted()
       const asking = channel.ask(
-        { op: kind, timeout: timeoutSeconds },
-        { body: [Buffer.from(text)], timeoutMs: timeoutSeconds * 1_000 + OVERTIME_MS },
+        { op: kind, timeout: timeoutSeconds, stream: onOutput !== undefined },
+        {
+          body: [Buffer.from(text)],
+          timeoutMs: timeoutSeconds * 1_000 + OVERTIME_MS,
+          ...(onOutput ? { onPart: ({ header, body }) => onOutput(outputPart.parse(header).part, body) } : {}),
+        },
       )
       const of = channel.latest()
       const cancel = () => channel.tell({ op: 'cancel', id: 0, of })

@@ -1,11 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Log } from '@tollgate/telemetry'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
-import { ZodError } from 'zod'
-import { FileRefused, SandboxLost } from '../drivers/driver.ts'
-import { type Sessions, TooManyCalls } from '../sessions.ts'
+import type { Sessions } from '../sessions.ts'
 import type { SandboxSettings } from '../settings.ts'
 import { execRoute } from './exec.ts'
+import { failureOf } from './failure.ts'
 import { fileRoutes } from './files.ts'
 import { type Health, healthRoute } from './health.ts'
 import { HttpRefusal } from './refusal.ts'
@@ -37,11 +36,10 @@ export function buildApp(needs: AppNeeds): FastifyInstance {
       throw new HttpRefusal(401, 'credential missing or rejected')
   })
   app.setErrorHandler((error: FastifyError, _request, reply) => {
-    const status = statusOf(error)
+    const { status, detail } = failureOf(error)
     if (status === 503) void reply.header('retry-after', '5')
-    if (status < 500) return reply.status(status).send({ detail: error.message })
-    if (status !== 503) log.error({ err: error }, 'a request failed')
-    return reply.status(status).send({ detail: status === 503 ? error.message : 'something went wrong' })
+    if (status === 500) log.error({ err: error }, 'a request failed')
+    return reply.status(status).send({ detail })
   })
   app.setNotFoundHandler((_request, reply) => reply.status(404).send({ detail: 'no such path' }))
   healthRoute(app, needs)
@@ -49,15 +47,6 @@ export function buildApp(needs: AppNeeds): FastifyInstance {
   execRoute(app, needs)
   fileRoutes(app, needs)
   return app
-}
-
-function statusOf(error: FastifyError): number {
-  if (error instanceof HttpRefusal || error instanceof FileRefused) return error.status
-  if (error instanceof SandboxLost) return 404
-  if (error instanceof TooManyCalls) return 503
-  // malformed JSON, another media type, a body too large: the contract has one status for them
-  if (error instanceof ZodError || (error.statusCode !== undefined && error.statusCode < 500)) return 422
-  return 500
 }
 
 /** Pages must not drive a backend on somebody's own machine, and no client of ours is a browser. */

@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { histogram } from '@tollgate/telemetry'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { type Call, SandboxLost } from '../drivers/driver.ts'
 import { edit, editorInput } from '../editor.ts'
 import { ofCall, ofEditor, type ProgramResult } from '../result.ts'
 import type { Session } from '../sessions.ts'
 import type { AppNeeds } from './app.ts'
+import { clientGone } from './client-gone.ts'
+import { type EventStream, openEventStream, wantsEvents } from './event-stream.ts'
+import { failureOf } from './failure.ts'
 import { findSession } from './find.ts'
 import { HttpRefusal } from './refusal.ts'
 
@@ -33,22 +36,29 @@ export function execRoute(app: FastifyInstance, { sessions, settings, log }: App
     if (!isTool(tool)) throw new HttpRefusal(400, 'unknown tool kind')
     const session = findSession(sessions, request)
     const timeoutSeconds = Math.min(timeout_seconds ?? settings.defaultExecSeconds, settings.maxExecSeconds)
-    const run = planned(tool, input, session, timeoutSeconds, clientGone(reply))
+    const events = wantsEvents(request) ? openEventStream(reply, settings.keepAliveSeconds * 1_000) : undefined
     const began = performance.now()
     let outcome = 'refused'
     try {
+      const run = planned(tool, input, session, { timeoutSeconds, signal: clientGone(reply), events })
       const { outcome: how, content } = await session.inTurn(run)
       outcome = how
       const id = tool_use_id ?? `srvtoolu_${randomBytes(12).toString('hex')}`
-      return {
+      const body = {
         tool_use_id: id,
         execution_time_ms: Math.round(performance.now() - began),
         result_block: { type: `${tool}_tool_result`, tool_use_id: id, content },
       }
+      return events ? events.result(body, content) : body
     } catch (thrown) {
       if (thrown instanceof SandboxLost) outcome = 'lost'
-      throw thrown
+      if (!events?.begun) throw thrown
+      const failure = failureOf(thrown)
+      if (failure.status === 500) log.error({ err: thrown }, 'a request failed')
+      events.error(failure)
+      return undefined
     } finally {
+      events?.stop()
       const ms = performance.now() - began
       execSeconds.record(ms / 1_000, { outcome })
       log.info({ session: session.id, tool, outcome, ms: Math.round(ms) }, 'call ended')
@@ -63,11 +73,13 @@ function planned(
   tool: Tool,
   input: unknown,
   session: Session,
-  timeoutSeconds: number,
-  signal: AbortSignal,
+  { timeoutSeconds, signal, events }: { timeoutSeconds: number; signal: AbortSignal; events: EventStream | undefined },
 ): () => Promise<ProgramResult> {
-  const runIt = (kind: Call['kind'], text: string) => async () =>
-    ofCall(await session.sandbox.run({ kind, text, timeoutSeconds }, signal), timeoutSeconds)
+  const runIt = (kind: Call['kind'], text: string) => async () => {
+    events?.begin()
+    const hears = events ? { onOutput: events.output } : {}
+    return ofCall(await session.sandbox.run({ kind, text, timeoutSeconds, ...hears }, signal), timeoutSeconds)
+  }
   switch (tool) {
     case 'code_execution':
       return runIt('python', code.parse(input).code)
@@ -80,13 +92,4 @@ function planned(
     default:
       return tool satisfies never
   }
-}
-
-/** Fires when the client leaves before its answer is written: nobody would read what the program still does. */
-function clientGone(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort(new HttpRefusal(422, 'the client left'))
-  })
-  return gone.signal
 }

@@ -9,6 +9,8 @@ class Run:
     def __init__(self, request, kind, timeout, output_bytes):
         self.request = request
         self.kind = kind
+        #: whether the server hears of output while it is written
+        self.streams = False
         #: output is not looked for before
         self.listens_from = 0.0
         self.deadline = time.monotonic() + timeout

@@ -133,6 +133,7 @@ class Supervisor:
         if self._run is not None:
             raise framing.Closed  # the server never asks twice at once
         run = Run(header["id"], header["op"], header["timeout"], self._limits["output_bytes"])
+        run.streams = header["stream"]
         run.listens_from = time.monotonic() + _SHORT_SECONDS
         self._next_watch = time.monotonic() + _WATCH_SECONDS
         if header["op"] == "shell":
@@ -149,8 +150,13 @@ class Supervisor:
             pass  # it ended between the calls, or does not listen: its end or the deadline will tell
 
     def _collect(self, fd, output):
+        run = self._run
+        before = len(output.kept)
         if not program.drain(fd, output):
-            self._run.silent.add(fd)
+            run.silent.add(fd)
+        if run.streams and len(output.kept) > before:
+            name = "stdout" if output is run.stdout else "stderr"
+            self._send({"id": run.request, "part": name}, bytes(output.kept[before:]))
 
     def _take_result(self):
         try:
