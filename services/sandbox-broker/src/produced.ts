@@ -1,6 +1,5 @@
-import { randomBytes } from 'node:crypto'
 import { Fault, type FileReference } from '@tollgate/contracts'
-import type { FileStore } from '@tollgate/files'
+import { type FileStore, mediaTypeOf, newFileId, SNIFFED_BYTES } from '@tollgate/files'
 import { MAX_FILES } from './limits.ts'
 import type { CallLimits, Provider } from './provider.ts'
 import { traced } from './traced.ts'
@@ -68,10 +67,11 @@ async function storeOne(
 ): Promise<FileReference | undefined> {
   const got = await traced('get', provider.name, () => provider.get(session, name, limits))
   if (got.status === 'failed') return undefined
-  const id = `file-${randomBytes(16).toString('hex')}`
+  const id = newFileId()
+  const seen = beginningOf(got.content)
   try {
-    const { bytes } = await store.put(id, got.content, { maxBytes, signal: limits.signal })
-    return { id, name, mediaType: got.mediaType.split(';')[0]?.trim() || 'application/octet-stream', bytes }
+    const { bytes } = await store.put(id, seen.content, { maxBytes, signal: limits.signal })
+    return { id, name, mediaType: mediaTypeOf(name, seen.bytes()), bytes }
   } catch (thrown) {
     limits.signal.throwIfAborted()
     // too large for what is left, or a backend that broke off: the call stands without it
@@ -80,4 +80,19 @@ async function storeOne(
   } finally {
     got.content.destroy()
   }
+}
+
+/** The content as it was, with its first bytes remembered: they tell the media type where a name does not (FI-26). */
+function beginningOf(content: AsyncIterable<Uint8Array>): { content: AsyncIterable<Uint8Array>; bytes(): Uint8Array } {
+  const first = new Uint8Array(SNIFFED_BYTES)
+  let length = 0
+  async function* watched() {
+    for await (const chunk of content) {
+      const taken = chunk.subarray(0, SNIFFED_BYTES - length)
+      first.set(taken, length)
+      length += taken.length
+      yield chunk
+    }
+  }
+  return { content: watched(), bytes: () => first.subarray(0, length) }
 }

@@ -38,7 +38,8 @@ beforeAll(async () => {
     settings: { filesMaxBytes: MAX },
     routes: ({ identities, settings, db }) => {
       rows = fileRows(db, settings)
-      return [fileRoutes({ files: { store: held, rows }, identities, settings, log: silent })]
+      const files = { store: held, rows }
+      return [async (app) => void (await app.register(fileRoutes({ files, identities, settings, log: silent })))]
     },
   })
   const { firstKey: apiKey, url } = rig
@@ -533,7 +534,9 @@ describe('an end', () => {
 test('FI-05 where files are switched off every route says so', async () => {
   const off = await startRig({
     postgresUrl: inject('postgresUrl'),
-    routes: ({ identities, settings }) => [fileRoutes({ files: undefined, identities, settings, log: silent })],
+    routes: ({ identities, settings }) => [
+      async (app) => void (await app.register(fileRoutes({ files: undefined, identities, settings, log: silent }))),
+    ],
   })
   const disabled = { status: 404, body: { detail: 'File uploads are disabled' } }
   for (const [method, path] of routes) {
