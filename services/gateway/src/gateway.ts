@@ -27,6 +27,7 @@ import { pricingRoutes } from './routes/pricing.ts'
 import { responsesRoute } from './routes/responses.ts'
 import { sandboxCredentialRoutes } from './routes/sandbox-credential.ts'
 import { searchRoute } from './routes/search.ts'
+import { searchToolRoutes } from './routes/search-tools.ts'
 import { storedResponseRoutes } from './routes/stored-responses.ts'
 import { toolRoutes } from './routes/tools.ts'
 import { usageRoutes } from './routes/usage.ts'
@@ -93,6 +94,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       storedResponseRoutes({ responses }),
       fetchRoute(direct, cut),
       searchRoute(direct, cut),
+      searchToolRoutes({ bus, settings }, cut),
       codeExecutionRoute({ ...direct, capabilities }, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
       modelRoutes({ listModels: models.list }),

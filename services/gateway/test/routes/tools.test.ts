@@ -1,6 +1,7 @@
 import { changedSettings } from '@tollgate/contracts'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
-import { type Brokers, exaInstance, openBrokers } from '../brokers.ts'
+import { searchToolRoutes } from '../../src/routes/search-tools.ts'
+import { type Brokers, exaInstance, hit, openBrokers } from '../brokers.ts'
 import { type Rig, startRig } from '../rig.ts'
 
 interface Tool {
@@ -21,7 +22,12 @@ let brokers: Brokers
 let rig: Rig
 beforeAll(async () => {
   brokers = await openBrokers()
-  rig = await startRig({ postgresUrl: inject('postgresUrl'), bus: brokers.bus })
+  const { bus } = brokers
+  rig = await startRig({
+    postgresUrl: inject('postgresUrl'),
+    bus,
+    routes: ({ cut, settings }) => [async (app) => void app.register(searchToolRoutes({ bus, settings }, cut))],
+  })
 })
 afterAll(() => rig.close())
 beforeEach(() => deploy({}))
@@ -129,4 +135,65 @@ describe('T-12 the types a tool may be declared by', () => {
     deploy({ search: true, fetch: true, sandbox: true, intercept: true, executor: 'otari' })
     expect(await accepted('otari_web_fetch')).toEqual(['otari_web_fetch'])
   })
+})
+
+describe('SP-07 FP-10 a tool is tried', () => {
+  const page = { url: 'https://a.test/x' }
+  const search = { query: 'ping' }
+  const attempt = (name: string, body: unknown, key = rig.masterKey) =>
+    rig.send<object>('POST', `/api/v1/search-tools/${name}/test`, { key, body })
+  const nothing = { hits: null, characters: null }
+  beforeEach(() => {
+    brokers.instances = [
+      { name: 'main', kind: 'search', provider: 'exa' },
+      { name: 'pages', kind: 'fetch', provider: 'tabstack' },
+    ]
+  })
+
+  test('FP-10 with a url: how much text there was, and not a word of it', async () => {
+    brokers.fetchBy = async () => ({ status: 'ok', label: 'tabstack:pages', text: 'secret 😀', reportedCost: '0.001' })
+    const { status, body } = await attempt('pages', page)
+    expect([status, body]).toEqual([200, { ok: true, error: null, hits: null, characters: 8 }])
+    expect(brokers.asked.fetchBy.at(-1)).toMatchObject({ instance: 'pages', url: page.url })
+  })
+
+  test('SP-07 with a query: how many hits there were, whose pages are not read', async () => {
+    brokers.search = async () => ({ status: 'ok', label: 'exa:main', hits: [hit(1), hit(2)] })
+    const { status, body } = await attempt('main', search)
+    expect([status, body]).toEqual([200, { ok: true, error: null, hits: 2, characters: null }])
+    expect(brokers.asked.search.at(-1)).toMatchObject({ instance: 'main', query: 'ping', enrich: false })
+  })
+
+  test('what goes wrong is a tag', async () => {
+    brokers.fetchBy = async () => ({
+      status: 'failed',
+      label: 'tabstack:pages',
+      tag: 'authentication',
+      httpStatus: 401,
+    })
+    expect((await attempt('pages', page)).body).toEqual({ ok: false, error: 'authentication', ...nothing })
+    brokers.fetchBy = async () => ({ status: 'refused', label: 'tabstack:pages', why: 'url_disallowed' })
+    expect((await attempt('pages', page)).body).toEqual({ ok: false, error: 'url_disallowed', ...nothing })
+    brokers.search = async () => ({ status: 'failed', label: 'exa:main', tag: 'quota' })
+    expect((await attempt('main', search)).body).toEqual({ ok: false, error: 'quota', ...nothing })
+  })
+
+  test.each([
+    ['ghost', page, 404, "There is no search or fetch tool 'ghost'."],
+    ['builtin_fetch', page, 404, "There is no search or fetch tool 'builtin_fetch'."],
+    ['main', page, 422, "'main' is a search tool: it is tried with a query"],
+    ['pages', search, 422, "'pages' is a fetch tool: it is tried with a url"],
+  ])('%s with %j is refused', async (name, body, status, detail) => {
+    const asked = [brokers.asked.fetchBy.length, brokers.asked.search.length]
+    expect(await attempt(name, body)).toMatchObject({ status, body: { detail } })
+    expect([brokers.asked.fetchBy.length, brokers.asked.search.length]).toEqual(asked)
+  })
+
+  test.each([{}, { ...page, ...search }, { url: '' }, { query: '  ' }, { url: 7 }, { ...page, x: 1 }])(
+    'a body of %j is refused',
+    async (body) => expect((await attempt('pages', body)).status).toBe(422),
+  )
+
+  test('SP-05 it is the operator’s to do', async () =>
+    expect((await attempt('pages', page, rig.firstKey)).status).toBe(403))
 })
