@@ -76,8 +76,8 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const direct = { bus, log, settings, identities, policies, rateLimit }
   const responses = responseStore(db)
   const sweepingResponses = sweepResponses(responses, log)
-  const answers = { ...direct, capabilities, mixedTurns, models, responses }
   const files = needs.files && { store: needs.files, rows: fileRows(db, settings) }
+  const answers = { ...direct, capabilities, mixedTurns, models, responses, files }
   const sweeping = files && sweepRegularly({ ...files, log }, settings.filesSweepIntervalMs)
   const notReady = () => whyNotReady(bus, db)
 

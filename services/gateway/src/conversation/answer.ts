@@ -10,6 +10,8 @@ import type { RateLimit } from '../auth/rate-limit.ts'
 import { tenancyOf } from '../auth/tenancy.ts'
 import type { AnswerWriter } from '../dialects/answer-writer.ts'
 import { levelOf } from '../errors.ts'
+import { findAttachments } from '../files/attachments.ts'
+import { viewOf } from '../files/rows.ts'
 import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop/admission.ts'
 import { answering, endingOf } from '../loop/answering.ts'
 import { canForward } from '../models/provider.ts'
@@ -73,8 +75,10 @@ export async function answer(
     refuseModel(acting, parsed.model)
     const tenancy = tenancyOf(acting, id)
     const turn = (await dialect.memory?.recall(tenancy)) ?? parsed
+    const attachments = await findAttachments(needs.files, viewOf(acting), turn.messages, signal)
     const request: TurnRequest = {
       turn,
+      attachments,
       bodyText,
       headers,
       candidates: [needs.models.resolve(turn.model)],

@@ -3,6 +3,7 @@ import type { Bus } from '@tollgate/bus'
 import { Fault, type PriceKey, type Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Message, Turn } from '../conversation/turn.ts'
+import type { Attachments, Files } from '../files/attachments.ts'
 import { withoutForeignThinking } from '../models/issuer.ts'
 import type { ModelProvider } from '../models/provider.ts'
 import type { ResolvedModel } from '../models/registry.ts'
@@ -10,6 +11,7 @@ import type { KnownPolicies } from '../policies/known-policies.ts'
 import { narrowsNothing, type Policies } from '../policies/policy.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
+import { codeExecution } from '../tools/code-execution.ts'
 import { webSearch } from '../tools/web-search.ts'
 import type { PassedOver } from './attempts.ts'
 import { readExecutors } from './executors.ts'
@@ -28,6 +30,8 @@ export interface LoopNeeds {
   capabilities(): Promise<Capabilities>
   policies: Pick<KnownPolicies, 'of'>
   mixedTurns: MixedTurns
+  /** Undefined where files are switched off. */
+  files?: Files | undefined
 }
 
 export interface TurnRequest {
@@ -43,6 +47,8 @@ export interface TurnRequest {
   /** Fires when the client left, when time is up and when the process must end. */
   signal: AbortSignal
   deadline: number
+  /** The files that its messages refer to; none when absent. */
+  attachments?: Attachments
   /** Told once an answer is complete: what the loop added to the client's messages. */
   added?: (messages: Message[]) => void
 }
@@ -87,6 +93,7 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
   const [first] = asks
   if (first === undefined) throw whyNone(attempts)
   warnOfOptions(needs, asks, policies, capabilities)
+  const attached = await showFiles(request, asks)
 
   const usage = meterUsage(settings.streamMissingUsagePolicy)
   const tally = await reserve(
@@ -96,7 +103,7 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
       model: { name: first.model, provider: first.provider.name },
       tools: pricedTools(asks, capabilities),
       estimate: {
-        inputTokens: tokensOf(turn.bodyCharacters),
+        inputTokens: tokensOf(turn.bodyCharacters + attached),
         outputTokens: turn.maxOutputTokens ?? settings.budgetEstimateDefaultOutputTokens,
       },
       budgetExempt: request.budgetExempt,
@@ -105,6 +112,19 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
     },
   )
   return { attempts, first, capabilities, usage, tally }
+}
+
+/** Puts the contents of files where the messages name them; gives the most characters that this adds to an attempt. */
+async function showFiles({ attachments }: TurnRequest, asks: Attempt[]): Promise<number> {
+  if (!attachments || attachments.files.length === 0) return 0
+  let most = 0
+  for (const attempt of asks) {
+    const { plan } = attempt
+    const shown = await attachments.show(plan.messages, plan.owned.has(codeExecution.name))
+    attempt.plan = { ...plan, messages: shown.messages }
+    most = Math.max(most, shown.characters)
+  }
+  return most
 }
 
 /** A candidate that a policy keeps from what the request needs is passed over, and no reason to refuse it all. */

@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { AnswerEvent } from '../conversation/events.ts'
+import { toolFiles } from '../files/tool-files.ts'
 import type { CallContext } from '../tools/tool.ts'
 import type { Admission, LoopNeeds, TurnRequest } from './admission.ts'
 import { attempts } from './attempts.ts'
@@ -13,14 +14,15 @@ import { openToolbox } from './toolbox.ts'
  * way out: before its last event, when it fails, and when whoever iterates leaves early (BR-149).
  */
 export async function* answering(
-  { bus, log, settings, mixedTurns }: LoopNeeds,
-  { turn, tenancy, signal, deadline, added }: TurnRequest,
+  { bus, log, settings, mixedTurns, files }: LoopNeeds,
+  { turn, tenancy, signal, deadline, added, attachments }: TurnRequest,
   { attempts: candidates, capabilities, usage, tally }: Admission,
 ): AsyncGenerator<AnswerEvent> {
   const webCalls = countWebCalls(settings)
   /** Whether the client knows of a sandbox that is kept. */
   let told = false
-  const toolbox = openToolbox({ bus, settings, capabilities, webCalls }, tally, log, turn.maxToolCalls)
+  const ofTools = files && { files: toolFiles(files.rows, attachments?.files ?? [], log) }
+  const toolbox = openToolbox({ bus, settings, capabilities, webCalls, ...ofTools }, tally, log, turn.maxToolCalls)
   try {
     const events = attempts(
       candidates,

@@ -83,7 +83,8 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
         continue
       }
       if (step.handOver.length > 0 && added.length > 1) {
-        const asked = plan.messages.findLast(({ role }) => role === 'user')
+        // without the contents of files, which the client's next request will not have either
+        const asked = plan.turn.messages.findLast(({ role }) => role === 'user')
         mixedTurns.keep(at.tenancy, { asked, shown: { text, calls: step.handOver }, replay: added })
       }
       conversation.added?.(added)

@@ -3,11 +3,13 @@ import {
   CLAIM_SECONDS,
   type containerWish,
   Fault,
+  type FileReference,
   type HeldContainer,
   sandboxClose,
   sandboxExec,
   sandboxOpen,
   sandboxRenew,
+  sandboxSeed,
   type Tenancy,
 } from '@tollgate/contracts'
 import type { z } from 'zod'
@@ -35,6 +37,8 @@ export interface SessionWish {
   leaseSeconds?: number | undefined
   /** Granted to each call. */
   execSeconds?: number | undefined
+  /** Put into its working directory before the first call (FI-12), and into that of a session that takes its place. */
+  files?: readonly FileReference[] | undefined
 }
 
 export type SandboxRun = z.output<typeof sandboxExec.output>
@@ -88,9 +92,14 @@ export async function openSandboxSession(bus: Bus, wish: SessionWish, first: Cal
       bus
         .call(sandboxOpen, { tenancy, container, leaseSeconds, image: wish.image }, { deadline: Date.now() + OPEN_MS })
         .then(
-          ({ session: id, container: held }) => {
+          async ({ session: id, container: held }) => {
             const mine = { id, tenancy, container: held }
-            if (!signal.aborted) return resolve(mine)
+            try {
+              if (!signal.aborted) await seed(bus, mine, wish.files ?? [], { signal, deadline })
+              if (!signal.aborted) return resolve(mine)
+            } catch (thrown) {
+              reject(thrown)
+            }
             // its backend reclaims what cannot be given back
             void release(bus, mine, container?.kind !== 'id').catch(() => {})
           },
@@ -144,6 +153,22 @@ export async function openSandboxSession(bus: Bus, wish: SessionWish, first: Cal
 function keepClaim(bus: Bus, { tenancy }: Lease, container: string): NodeJS.Timeout {
   const renew = () => bus.call(sandboxRenew, { tenancy, container }, { deadline: Date.now() + RENEW_MS })
   return setInterval(() => void renew().catch(() => {}), RENEW_MS).unref()
+}
+
+/** FI-16: code does not run without the files that it was asked to work on. */
+async function seed(
+  bus: Bus,
+  { id, tenancy }: Lease,
+  files: readonly FileReference[],
+  limits: Pick<CallContext, 'signal' | 'deadline'>,
+): Promise<void> {
+  if (files.length === 0) return
+  try {
+    await bus.call(sandboxSeed, { tenancy, session: id, files: [...files] }, limits)
+  } catch (cause) {
+    if (limits.signal.aborted) throw cause
+    throw new Fault('upstream', 'code_execution sandbox did not take a file of this request', { cause })
+  }
 }
 
 const release = (bus: Bus, { id, tenancy, container }: Lease, discard: boolean) =>

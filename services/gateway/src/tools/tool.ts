@@ -3,6 +3,7 @@ import type { containerWish, DomainPolicy, HeldContainer, PriceKey, Tenancy } fr
 import type { z } from 'zod'
 import type { ShownFailure, ToolOutcome } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
+import type { ToolFiles } from '../files/tool-files.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from './capabilities.ts'
 
@@ -76,6 +77,8 @@ export interface ToolUse {
   settings: GatewaySettings
   capabilities: Capabilities
   webCalls: WebCalls
+  /** Undefined where files are switched off: code then runs without them (FI-25). */
+  files?: ToolFiles
 }
 
 /** The allowance that searches and fetches of one request share (L-20). */

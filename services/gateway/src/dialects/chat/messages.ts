@@ -1,4 +1,5 @@
 import type { Json, JsonObject, Message, Part } from '../../conversation/turn.ts'
+import { chatFileId } from '../../files/attachments.ts'
 import type { ChatMessage, ChatPart } from './request.ts'
 
 type Assistant = ChatMessage & { role: 'assistant' }
@@ -34,6 +35,8 @@ function contentParts(content: string | ChatPart[]): Part[] {
   return content.map((part): Part => {
     if (isText(part)) return { type: 'text', text: part.text }
     if (isImage(part)) return { type: 'image', url: part.image_url.url }
+    const file = chatFileId(part)
+    if (file !== undefined) return { type: 'file', id: file }
     return own(part.type, part as JsonObject)
   })
 }

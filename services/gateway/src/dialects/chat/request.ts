@@ -5,13 +5,16 @@ const text = z.string()
 const optionalText = z.string().nullish()
 const flag = z.boolean().nullish()
 
+const known: ReadonlySet<string> = new Set(['text', 'image_url', 'file'])
 const part = z.union(
   [
     z.looseObject({ type: z.literal('text'), text }),
     z.looseObject({ type: z.literal('image_url'), image_url: z.looseObject({ url: text.min(1) }) }),
-    z
-      .looseObject({ type: text })
-      .refine(({ type }) => type !== 'text' && type !== 'image_url', 'lacks what a part of its type must have'),
+    z.looseObject({
+      type: z.literal('file'),
+      file: z.union([z.looseObject({ file_id: text.min(1).max(256) }), z.looseObject({ file_data: text.min(1) })]),
+    }),
+    z.looseObject({ type: text }).refine(({ type }) => !known.has(type), 'lacks what a part of its type must have'),
   ],
   { error: 'must be a content part: an object with a type and what belongs to it' },
 )

@@ -1,0 +1,104 @@
+import { Fault, type FileReference } from '@tollgate/contracts'
+import { type FileStore, workspaceNames } from '@tollgate/files'
+import { isObject } from '../conversation/json.ts'
+import type { Json, JsonObject, Message, Part } from '../conversation/turn.ts'
+import { type FileRows, type FileView, referenceOf } from './rows.ts'
+import { type Showing, showFile } from './show.ts'
+
+/** Files that one request may refer to; each is sent to its sandbox. */
+const MOST_FILES = 100
+
+/** Where files are, for whoever may have them. */
+export interface Files {
+  store: FileStore
+  rows: FileRows
+}
+
+/** The files that a conversation refers to. */
+export interface Attachments {
+  /** Each once, in the order in which they are first named: what code is given (FI-12). */
+  files: readonly FileReference[]
+  /** The messages as a model is shown them, with the files' contents in place of our ids (FI-15). */
+  show(messages: Message[], codeRunsHere: boolean): Promise<Shown>
+}
+
+export interface Shown {
+  messages: Message[]
+  /** What the contents add to the length of the request, as an estimate of its tokens sees it. */
+  characters: number
+}
+
+const none: Attachments = { files: [], show: async (messages) => ({ messages, characters: 0 }) }
+
+/** FI-17, FI-25: every file that is referred to is there and is the caller's, or the request is a 404. */
+export async function findAttachments(
+  files: Files | undefined,
+  view: FileView,
+  messages: readonly Message[],
+  signal: AbortSignal,
+): Promise<Attachments> {
+  const ids = [
+    ...new Set(messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'file' ? part.id : [])))),
+  ]
+  const [first] = ids
+  if (first === undefined) return none
+  if (ids.length > MOST_FILES) throw new Fault('invalid_request', `a request may name at most ${MOST_FILES} files`)
+  const rows = new Map((await files?.rows.findAll(view, ids))?.map((row) => [row.id, row]))
+  const found = ids.map((id) => {
+    const row = rows.get(id)
+    if (!row) throw new Fault('not_found', `File '${printable(id)}' not found`)
+    return referenceOf(row)
+  })
+  if (!files) throw new Fault('not_found', `File '${printable(first)}' not found`)
+  const names = workspaceNames(found)
+  const byId = new Map(found.map((file, at) => [file.id, { file, name: names[at] as string }]))
+
+  return {
+    files: found,
+    async show(given, codeRunsHere) {
+      const showing: Showing = { store: files.store, signal, codeRunsHere, bytesLeft: undefined, characters: 0 }
+      const contents = new Map<string, Part[]>()
+      for (const [id, { file, name }] of byId) contents.set(id, await showFile(file, name, showing))
+      const inPlace = (id: string) => contents.get(id) ?? []
+      return { messages: given.map((message) => filled(message, inPlace)), characters: showing.characters }
+    },
+  }
+}
+
+/** Whatever does not name a file stays the very same object, and with it the bytes that are sent for it. */
+function filled(message: Message, contentOf: (id: string) => Part[]): Message {
+  if (!message.parts.some(({ type }) => type === 'file')) return message
+  const parts = message.parts.flatMap((part) => (part.type === 'file' ? contentOf(part.id) : [part]))
+  // in a form that only another dialect reads, the message is written anew from its parts
+  if (message.raw?.dialect !== 'chat') return { role: message.role, parts }
+  return { ...message, parts, raw: { dialect: 'chat', value: filledChat(message.raw.value, contentOf) } }
+}
+
+function filledChat(value: JsonObject, contentOf: (id: string) => Part[]): JsonObject {
+  const { content } = value
+  if (!Array.isArray(content)) return value
+  return {
+    ...value,
+    content: content.flatMap((part): Json[] => {
+      const id = chatFileId(part)
+      return id === undefined ? [part] : contentOf(id).map(inChat)
+    }),
+  }
+}
+
+/** The id in a Chat content part of type `file`. */
+export function chatFileId(part: unknown): string | undefined {
+  if (!isObject(part as Json)) return undefined
+  const { type, file } = part as JsonObject
+  return type === 'file' && isObject(file) && typeof file.file_id === 'string' ? file.file_id : undefined
+}
+
+function inChat(part: Part): JsonObject {
+  if (part.type === 'text') return { type: 'text', text: part.text }
+  if (part.type === 'image') return { type: 'image_url', image_url: { url: part.url } }
+  if (part.type === 'other' && isObject(part.raw)) return part.raw
+  throw new Error(`a file is shown as '${part.type}', which Chat has no form for`)
+}
+
+/** An id comes from outside, so it is repeated in printable ASCII and not at length. */
+const printable = (id: string): string => id.replace(/[^\x20-\x7e]/g, '').slice(0, 64)
