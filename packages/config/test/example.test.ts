@@ -7,11 +7,11 @@ import { configSchema } from '../src/index.ts'
 const text = readFileSync(join(import.meta.dirname, '../../../config.example.yml'), 'utf8')
 /** The example with its commented settings switched on: `# name: value` at the start of a line. */
 const uncommented = text
-  .replace(/^# ([a-z_]+:( |$))/gm, '$1')
+  .replace(/^# ([a-z0-9_]+:( |$))/gm, '$1')
   .replace(/^(search_tools|fetch_tools|providers): \{\}$/gm, '$1: {}')
 
 test('the example names every setting there is, and no other', () => {
-  const names = [...text.matchAll(/^(?:# )?([a-z_]+):(?: |$)/gm)].map(([, name]) => name)
+  const names = [...text.matchAll(/^(?:# )?([a-z0-9_]+):(?: |$)/gm)].map(([, name]) => name)
   expect(names.toSorted()).toEqual(Object.keys(configSchema.shape).toSorted())
 })
 

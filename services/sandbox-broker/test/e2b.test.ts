@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { KEY, limits, openHosted, python, run, shell } from './e2b-rig.ts'
 
 const failed = (reason: string) => ({ status: 'failed', reason })
@@ -197,19 +197,19 @@ describe('leases of hosted sandboxes', () => {
 
   test('CP-12 CP-25 the idle clock begins again with each use, runs longer while code does, and never past the end', async () => {
     const { provider, lease, vendor } = await openHosted()
-    const session = await lease({ idleTimeoutSeconds: 100, maxLifetimeSeconds: 1_000 })
+    const session = await lease({ idleTimeoutSeconds: 2_000, maxLifetimeSeconds: 3_600 })
     const [sandbox] = vendor.sandboxes.values()
     if (!sandbox) throw new Error('there is no sandbox')
-    expect(sandbox.timeouts).toEqual([100])
+    expect(sandbox.timeouts).toEqual([2_000])
     await run(provider, session, python('1', 60))
-    expect(sandbox.timeouts).toEqual([100, 165, 105])
+    expect(sandbox.timeouts).toEqual([2_000, 2_160, 2_100])
     // right as it is: a listing within the slack sets nothing
     await provider.list(session, '.', limits())
     expect(sandbox.timeouts).toHaveLength(3)
-    const last = await lease({ idleTimeoutSeconds: 100, maxLifetimeSeconds: 120 })
+    const last = await lease({ idleTimeoutSeconds: 2_000, maxLifetimeSeconds: 2_100 })
     const other = [...vendor.sandboxes.values()].at(-1)
     await run(provider, last, python('1', 60))
-    expect(Math.max(...(other?.timeouts ?? []))).toBeLessThanOrEqual(120)
+    expect(Math.max(...(other?.timeouts ?? []))).toBeLessThanOrEqual(2_100)
   })
 
   test('another replica goes on with the session, its variables and its files', async () => {
@@ -301,6 +301,14 @@ describe('what code leaves behind', () => {
 
 describe('what stays inside', () => {
   afterEach(() => vi.unstubAllEnvs())
+
+  test('CP-28 without the optional package the start ends, and names it', async () => {
+    vi.doMock('e2b', () => {
+      throw new Error('Cannot find package')
+    })
+    onTestFinished(() => void vi.doUnmock('e2b'))
+    await expect(openHosted()).rejects.toThrow('needs the package `e2b`')
+  })
 
   test("A-34 neither the key nor a token is in a log, and the vendor's own variables change nothing", async () => {
     // with this one the vendor's client creates and kills nothing, and says that it did

@@ -46,7 +46,7 @@ const NEWLINE = Buffer.from('\n')
 
 /** A Python of this machine: for tests of clients, no sandbox at all. */
 export function startKernel(cwd: string): FakeKernel {
-  let child = start()
+  let child: ChildProcess | undefined
   let turn: Promise<unknown> = Promise.resolve()
 
   function start(): ChildProcess {
@@ -59,6 +59,7 @@ export function startKernel(cwd: string): FakeKernel {
     return started
   }
   const stop = async () => {
+    if (!child) return
     const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined
     child.kill('SIGKILL')
     await ended
@@ -72,6 +73,7 @@ export function startKernel(cwd: string): FakeKernel {
         done = resolve
       })
       await before
+      child ??= start()
       const lines = createInterface({ input: child.stdio[3] as Readable })
       const queue = toQueue(lines, done)
       ;(child.stdin as Writable).write(`${JSON.stringify(code)}\n`)
@@ -80,7 +82,7 @@ export function startKernel(cwd: string): FakeKernel {
     async restart() {
       await stop()
       turn = Promise.resolve()
-      child = start()
+      child = undefined
     },
     close: stop,
   }

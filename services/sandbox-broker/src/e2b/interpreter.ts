@@ -15,6 +15,9 @@ interface InterpreterNeeds {
   log: Log
 }
 
+/** What came of code that was to end; `unknown`: nobody answered, and its sandbox ends by its own clock. */
+type Stopped = 'restarted' | 'killed' | 'unknown'
+
 export type Ran = { result: Execution; figures: Figure[] } | Refusal
 
 /** The grant counts from when we send it; this much is for the way there and back. */
@@ -36,7 +39,7 @@ const context = z.object({ id: z.string().regex(/^[\w-]{1,64}$/) })
  */
 export function openInterpreter({ settings, http, leases, log }: InterpreterNeeds) {
   /** Contexts that are stopped after their call has ended: the caller is gone, its code must not go on. */
-  const stopping = new Map<string, Promise<'restarted' | 'killed'>>()
+  const stopping = new Map<string, Promise<Stopped>>()
 
   const at = (handle: Handle, path: string) => sandboxUrl(settings, handle.id, INTERPRETER_PORT, handle.domain) + path
 
@@ -51,7 +54,7 @@ export function openInterpreter({ settings, http, leases, log }: InterpreterNeed
     })
 
   /** The code may still run: a timeout is only ours. A restart ends it; where that fails, the sandbox goes with it. */
-  async function stop(handle: Handle, contextId: string): Promise<'restarted' | 'killed'> {
+  async function stop(handle: Handle, contextId: string): Promise<Stopped> {
     const limits = { signal: new AbortController().signal, deadline: Date.now() + CALL_MS }
     const restarted = await post(handle, `/contexts/${contextId}/restart`, {}, limits)
     if (restarted.status === 'answered' && restarted.httpStatus >= 200 && restarted.httpStatus < 300) return 'restarted'
@@ -60,13 +63,13 @@ export function openInterpreter({ settings, http, leases, log }: InterpreterNeed
       { killed: killed.status === 'ok' },
       'code that ran too long could not be stopped: its sandbox was given up',
     )
-    return 'killed'
+    return killed.status === 'ok' ? 'killed' : 'unknown'
   }
 
   function stopLater(handle: Handle, contextId: string): void {
     const ended = stop(handle, contextId).catch((err: unknown) => {
       log.warn({ err }, 'cancelled code could not be stopped')
-      return 'killed' as const
+      return 'unknown' as const
     })
     stopping.set(contextId, ended)
     void ended.finally(() => stopping.delete(contextId))
@@ -87,14 +90,18 @@ export function openInterpreter({ settings, http, leases, log }: InterpreterNeed
 
     async run(handle: Handle, contextId: string, call: ExecCall, limits: CallLimits): Promise<Ran> {
       // a call would be answered by the code before it, or by nobody
-      if ((await stopping.get(contextId)) === 'killed') return lost
+      const before = await stopping.get(contextId)
       limits.signal.throwIfAborted()
+      if (before === 'killed') return lost
+      if (before === 'unknown') return unreachable
       const granted = Date.now() + call.timeoutSeconds * 1_000 + TRANSPORT_MS
       const deadline = Math.min(limits.deadline, granted)
       const notebook = openNotebook(call.onOutput)
 
       const ended = async (): Promise<Ran> => {
-        if ((await stop(handle, contextId)) === 'killed') return lost
+        const stopped = await stop(handle, contextId)
+        if (stopped === 'killed') return lost
+        if (stopped === 'unknown') return unreachable
         if (deadline < granted) return timedOut
         notebook.note(`timed out after ${call.timeoutSeconds} s: ${VARIABLES_LOST}`)
         return { result: { ...notebook.result(), returnCode: TIMED_OUT, limit: 'time', files: [] }, figures: [] }
