@@ -53,6 +53,9 @@ export interface TurnRequest {
   added?: (messages: Message[]) => void
 }
 
+/** As much of a request as what is sent for it depends on. */
+export type TurnToPlan = Pick<TurnRequest, 'turn' | 'headers' | 'bodyText' | 'tenancy' | 'candidates'>
+
 export interface Attempt {
   /** Its place among the candidates. */
   number: number
@@ -80,18 +83,8 @@ const runsNothing: Capabilities = { search: null, fetch: false, sandbox: false, 
  */
 export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Admission> {
   const { bus, log, settings } = needs
-  const { bodyText, tenancy, candidates, deadline, signal } = request
-  const executors = readExecutors(request.headers)
-  const capabilities = mayRunHere(request.turn) ? await needs.capabilities() : runsNothing
-  const turn = { ...request.turn, messages: needs.mixedTurns.restore(tenancy, request.turn.messages) }
-  const asked = { turn, bodyText, settings, capabilities, executors, policies: narrowsNothing }
-  const policies = candidates.some((candidate) => readsPolicies({ ...asked, target: targetOf(candidate) }))
-    ? await needs.policies.of(tenancy.workspace)
-    : narrowsNothing
-  const attempts = candidates.map((candidate, number) => planned(candidate, number, { ...asked, policies }))
-  const asks = attempts.filter((attempt) => 'plan' in attempt)
-  const [first] = asks
-  if (first === undefined) throw whyNone(attempts)
+  const { tenancy, deadline, signal } = request
+  const { attempts, asks, first, capabilities, policies } = await planEach(needs, request)
   warnOfOptions(needs, asks, policies, capabilities)
   const attached = await showFiles(request, asks)
 
@@ -103,8 +96,8 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
       model: { name: first.model, provider: first.provider.name },
       tools: pricedTools(asks, capabilities),
       estimate: {
-        inputTokens: tokensOf(turn.bodyCharacters + attached),
-        outputTokens: turn.maxOutputTokens ?? settings.budgetEstimateDefaultOutputTokens,
+        inputTokens: tokensOf(request.turn.bodyCharacters + attached),
+        outputTokens: request.turn.maxOutputTokens ?? settings.budgetEstimateDefaultOutputTokens,
       },
       budgetExempt: request.budgetExempt,
       deadline,
@@ -112,6 +105,25 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
     },
   )
   return { attempts, first, capabilities, usage, tally }
+}
+
+/** What each candidate would be sent; refuses what the declarations alone earn a refusal for. */
+export async function planEach(
+  needs: Pick<LoopNeeds, 'settings' | 'capabilities' | 'policies' | 'mixedTurns'>,
+  { turn: given, headers, bodyText, tenancy, candidates }: TurnToPlan,
+) {
+  const executors = readExecutors(headers)
+  const capabilities = mayRunHere(given) ? await needs.capabilities() : runsNothing
+  const turn = { ...given, messages: needs.mixedTurns.restore(tenancy, given.messages) }
+  const asked = { turn, bodyText, settings: needs.settings, capabilities, executors, policies: narrowsNothing }
+  const policies = candidates.some((candidate) => readsPolicies({ ...asked, target: targetOf(candidate) }))
+    ? await needs.policies.of(tenancy.workspace)
+    : narrowsNothing
+  const attempts = candidates.map((candidate, number) => planned(candidate, number, { ...asked, policies }))
+  const asks = attempts.filter((attempt) => 'plan' in attempt)
+  const [first] = asks
+  if (first === undefined) throw whyNone(attempts)
+  return { attempts, asks, first, capabilities, policies }
 }
 
 /** Puts the contents of files where the messages name them; gives the most characters that this adds to an attempt. */

@@ -13,7 +13,7 @@ const tracer = trace.getTracer('@tollgate/gateway')
 
 /** A provider whose every call is a span, a count and a measurement; nothing of what was said is recorded. */
 export function observed(provider: ModelProvider): ModelProvider {
-  const { forward } = provider
+  const { forward, countTokens } = provider
   return {
     name: provider.name,
     wire: provider.wire,
@@ -46,16 +46,29 @@ export function observed(provider: ModelProvider): ModelProvider {
         }
       },
     }),
+    ...(countTokens && {
+      async countTokens(request, limits) {
+        const call = begin(provider, request, 'count_tokens')
+        try {
+          const counted = await countTokens(request, limits)
+          call.end('ok')
+          return counted
+        } catch (error) {
+          call.end(Fault.from(error).failure)
+          throw error
+        }
+      },
+    }),
     close: () => provider.close(),
   }
 }
 
-function begin(provider: ModelProvider, request: ModelRequest) {
+function begin(provider: ModelProvider, request: ModelRequest, operation = 'chat') {
   const began = performance.now()
-  const span = tracer.startSpan(`chat ${provider.name}`, {
+  const span = tracer.startSpan(`${operation} ${provider.name}`, {
     kind: SpanKind.CLIENT,
     attributes: {
-      'gen_ai.operation.name': 'chat',
+      'gen_ai.operation.name': operation,
       'gen_ai.provider.name': provider.name,
       'gen_ai.request.model': request.model,
     },

@@ -26,6 +26,9 @@ export interface ModelProvider {
   /** The fast lane, where there is one: see `canForward`. */
   forward?(request: ModelRequest, sink: ByteSink, limits: CallLimits): Promise<Forwarded>
 
+  /** How many tokens the request would cost, where the provider says so beforehand. */
+  countTokens?(request: ModelRequest, limits: CallLimits): Promise<number>
+
   /** Ends idle connections at once, those in use when their answers are complete. */
   close(): Promise<void>
 }

@@ -1,9 +1,10 @@
 import type { Log } from '@tollgate/telemetry'
+import { z } from 'zod'
 import type { ModelRequest } from '../../conversation/turn.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
-import { isStream } from '../reply.ts'
+import { isStream, parseJson } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
-import type { Origin } from '../upstream-fault.ts'
+import { brokenAnswer, type Origin } from '../upstream-fault.ts'
 import { messagesReader } from './events.ts'
 import { forwardMessages } from './forward.ts'
 import { streamed, whole } from './reply.ts'
@@ -16,10 +17,10 @@ export function anthropicProvider(
   settings: MessagesSettings,
   log: Log,
 ): ModelProvider {
-  const post = (request: ModelRequest, limits: CallLimits) => {
+  const post = (request: ModelRequest, limits: CallLimits, path = '/v1/messages') => {
     const { dialect, headers } = request.turn
     const body = JSON.stringify(messagesBody(request, settings))
-    return upstream.post('/v1/messages', body, limits, dialect === 'messages' ? headers : undefined)
+    return upstream.post(path, body, limits, dialect === 'messages' ? headers : undefined)
   }
 
   return {
@@ -31,6 +32,14 @@ export function anthropicProvider(
       yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
     },
     forward: async (request, sink, limits) => forwardMessages(await post(request, limits), request, sink, origin, log),
+    async countTokens(request, limits) {
+      const reply = await post(request, limits, '/v1/messages/count_tokens')
+      const read = tokenCount.safeParse(parseJson((await reply.bytes()).toString('utf8'), origin))
+      if (!read.success) throw brokenAnswer('unreadable', origin, new Error('no count'))
+      return read.data.input_tokens
+    },
     close: () => upstream.close(),
   }
 }
+
+const tokenCount = z.object({ input_tokens: z.int().nonnegative() })
