@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { badInput } from './bad-input.ts'
 import { kinds } from './deployment.ts'
+import { directCode } from './direct-code.ts'
+import { keptSandbox } from './kept-sandbox.ts'
 import { leavingClients } from './leaving.ts'
 import { theMainJob } from './main-job.ts'
 import { oneTrace } from './one-trace.ts'
@@ -11,6 +13,8 @@ import { unpricedWork } from './unpriced.ts'
 describe.each(kinds)('a deployment, %s', (kind) => {
   const use = useSystem(kind)
   theMainJob(use)
+  keptSandbox(use)
+  directCode(use)
   oneTrace(use)
   badInput(use)
   unpricedWork(use)
