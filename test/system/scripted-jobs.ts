@@ -44,8 +44,14 @@ export const sumOf = (tag: string): number =>
   Array.from(tag).reduce((sum, character) => sum + character.charCodeAt(0) * 1_000_003, 0)
 const summing = (tag: string): string => `print(sum(ord(c) * 1_000_003 for c in "${tag}"))`
 
-/** A job `running.<n>` starts a process that would sleep for 60.<n> seconds, and waits for it. */
+/**
+ * A job `running.<n>` starts a process that would sleep for 60.<n> seconds, and waits for it; `keeps.<word>` leaves its
+ * word in a variable and a file, `finds.<word>` says what it finds there.
+ */
 const program = (tag: string): string => {
+  const [, word] = /^keeps\.(\w+)$/.exec(tag) ?? []
+  if (word !== undefined) return `kept = "${word}"\nopen("kept.txt", "w").write("file of ${word}")`
+  if (tag.startsWith('finds.')) return 'print("found", kept, "and the", open("kept.txt").read())'
   const [, n] = /^running\.(\d+)$/.exec(tag) ?? []
   return n === undefined ? summing(tag) : `import subprocess\nsubprocess.run(["sleep", "60.${n}"])`
 }

@@ -50,7 +50,7 @@ export const sandboxOpen = rpc({
     /** The image a workspace pins (W-22); the deployment's own when absent. */
     image: z.string().optional(),
     container: containerWish.optional(),
-    /** How long the request may need it; a claim on a container holds no longer (C-17, CP-24). */
+    /** How long the request may need it: told to providers that end a session at a set time (CP-24). */
     leaseSeconds: z.int().min(1).max(3_600).default(3_600),
   }),
   output: z.object({

@@ -66,9 +66,8 @@ export const request = (whose: Partial<Tenancy> = {}): Tenancy => {
 
 const requestsOn = (bus: Bus) => ({
   open: (at: Tenancy, container?: string) => {
-    const wish = container === undefined ? undefined : container === 'auto' ? 'auto' : container
-    const named = wish === 'auto' ? { kind: 'auto' as const } : { kind: 'id' as const, id: wish ?? '' }
-    return bus.call(sandboxOpen, { tenancy: at, ...(wish === undefined ? {} : { container: named }) }, soon())
+    const wish = container === 'auto' ? { kind: 'auto' as const } : { kind: 'id' as const, id: container ?? '' }
+    return bus.call(sandboxOpen, { tenancy: at, ...(container === undefined ? {} : { container: wish }) }, soon())
   },
   run: (at: Tenancy, session: string, code: string) => bus.call(sandboxExec, { tenancy: at, session, code }, soon()),
   close: (at: Tenancy, { session, container }: { session: string; container?: { id: string } }, discard = false) =>

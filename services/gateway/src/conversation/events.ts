@@ -100,7 +100,10 @@ export interface ShownFailure {
   overMaxUses?: true
 }
 
-/** The sandbox that outlives the request; before the first event of a model, so that headers can still name it (C-04, C-06). */
+/**
+ * The sandbox that outlives the request (C-04). In a stream it comes before the first event of a model, so that headers can
+ * still name it (C-06); in a whole answer before `finish`, as it is then (C-11).
+ */
 export type ContainerEvent = { type: 'container'; container: HeldContainer }
 
 /** What a dialect renders: the model's events of all rounds as one answer, with the gateway's own activity between. */
