@@ -58,6 +58,7 @@ export interface Brokers {
   searchMcp(input: In<typeof searchMcp>, signal: AbortSignal): Promise<Out<typeof searchMcp>>
   open(input: In<typeof sandboxOpen>): Promise<Out<typeof sandboxOpen>>
   close(input: In<typeof sandboxClose>): Promise<Out<typeof sandboxClose>>
+  seed(input: In<typeof sandboxSeed>): Promise<Out<typeof sandboxSeed>>
   exec(input: In<typeof sandboxExec>, signal: AbortSignal, emit: Emit): Promise<Out<typeof sandboxExec>>
   reserve(input: In<typeof billingReserve>): Promise<Out<typeof billingReserve>>
   inLoop: z.input<typeof searchDescribe.output>['inLoop']
@@ -149,6 +150,7 @@ export async function openBrokers(): Promise<Brokers> {
     }),
     open: async () => ({ session: `s${brokers.asked.opened.length}` }),
     close: async () => ({}),
+    seed: async ({ files }) => ({ names: files.map(({ name }) => name) }),
     exec: async () => ({ status: 'ok', stdout: '1\n', stderr: '', returnCode: 0, files: [] }),
     reserve: async ({ tenancy }) => ({ hold: `hold-${tenancy.request}` }),
     inLoop: exaInstance,
@@ -196,7 +198,7 @@ export async function openBrokers(): Promise<Brokers> {
   })
   await bus.serve(sandboxSeed, async (input) => {
     asked.seeded.push(input)
-    return { names: input.files.map(({ name }) => name) }
+    return brokers.seed(input)
   })
   await bus.serve(sandboxClose, async (input) => {
     const { session } = input

@@ -123,7 +123,7 @@ describe('files the code made', () => {
       file: {
         id: expect.stringMatching(/^file-[0-9a-f]{32}$/),
         name: 'out.txt',
-        mediaType: 'application/octet-stream',
+        mediaType: 'text/plain',
         bytes: 5,
       },
     })
@@ -131,6 +131,24 @@ describe('files the code made', () => {
     expect(await filesOf(bus, session, 'print(1)')).toEqual([])
     expect((await filesOf(bus, session, 'open("given.csv", "w").write("changed")')).map(({ name }) => name)).toEqual([
       'given.csv',
+    ])
+  })
+
+  test('FI-26 each has a media type by its name, else by its first bytes', async () => {
+    const made: [string, string][] = [
+      ['chart.png', 'x'],
+      ['data.csv', 'a,b'],
+      ['plot', '\x89PNG\r\n\x1a\n'],
+      ['unknown', 'a,b'],
+    ]
+    const { bus, backend } = await start({ ...naming(...made.map(([name]) => name)), store: true })
+    const session = await lease(bus)
+    for (const [name, text] of made) backend.sessions.get(session)?.files.set(name, Buffer.from(text, 'latin1'))
+    expect((await filesOf(bus, session, 'x')).map(({ file }) => file?.mediaType)).toEqual([
+      'image/png',
+      'text/csv',
+      'image/png',
+      'application/octet-stream',
     ])
   })
 

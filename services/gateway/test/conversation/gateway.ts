@@ -1,10 +1,13 @@
 import { connect, type Socket } from 'node:net'
+import type { FileStore } from '@tollgate/files'
 import { type FakeModel, fakeOpenAi, type ModelScript } from '@tollgate/testing'
 import { inject, onTestFinished } from 'vitest'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
+import { fileRows } from '../../src/files/rows.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import { chatCompletionsRoute } from '../../src/routes/chat-completions.ts'
+import { fileRoutes } from '../../src/routes/files.ts'
 import { messagesRoute } from '../../src/routes/messages.ts'
 import { responsesRoute } from '../../src/routes/responses.ts'
 import { storedResponseRoutes } from '../../src/routes/stored-responses.ts'
@@ -39,7 +42,7 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
 }
 
 /** The same for all tests of a file, which closes it. */
-export async function openWith(models: ModelRegistry, settings: Partial<GatewaySettings> = {}) {
+export async function openWith(models: ModelRegistry, settings: Partial<GatewaySettings> = {}, store?: FileStore) {
   const brokers = await openBrokers()
   const { bus } = brokers
   const rig = await startRig({
@@ -61,12 +64,14 @@ export async function openWith(models: ModelRegistry, settings: Partial<GatewayS
         models,
         rateLimit,
         responses: responseStore(db),
+        files: store && { store, rows: fileRows(db, current) },
       }
       return [
         async (app) => void app.register(chatCompletionsRoute(needs, cut)),
         async (app) => void app.register(messagesRoute(needs, cut)),
         async (app) => void app.register(responsesRoute(needs, cut)),
         async (app) => void app.register(storedResponseRoutes(needs)),
+        async (app) => void app.register(fileRoutes(needs)),
       ]
     },
   })
