@@ -113,7 +113,12 @@ export async function openFiles({ config, bus }: Shared, together: boolean): Pro
   if (!config.files_enabled) return undefined
   const { localFiles, objectFiles } = await import('@tollgate/files')
   const backend = config.files_backend ?? (together ? 'local' : 'objects')
-  if (backend === 'objects') return objectFiles(bus, config.files_objects_max_bytes)
+  if (backend === 'objects') {
+    return objectFiles(bus, config.files_objects_max_bytes).catch((cause: unknown) => {
+      const why = cause instanceof Error ? cause.message : 'no reason given'
+      throw new Error(`files cannot be kept (see files_backend and files_objects_max_bytes): ${why}`, { cause })
+    })
+  }
   return localFiles(resolve(config.data_dir, config.files_local_dir))
 }
 

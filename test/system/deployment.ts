@@ -165,6 +165,8 @@ async function meetingPoints(
   const sandboxPort = await steadyPort()
   return {
     OTARI_NATS_URL: natsUrl,
+    // every deployment of a test run has a store of its own on the one server
+    OTARI_FILES_OBJECTS_MAX_BYTES: String(256 * 1024 * 1024),
     OTARI_NATS_PREFIX: freshPrefix(),
     OTARI_DATABASE_URL: database.url,
     OTARI_SANDBOX_PORT: String(sandboxPort),
