@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { apiUrl, e2bDefaults, sandboxUrl } from '../src/e2b/endpoints.ts'
 import { KEY, limits, openHosted, python, run, shell } from './e2b-rig.ts'
 
 const failed = (reason: string) => ({ status: 'failed', reason })
@@ -9,7 +10,8 @@ const ended = line({ type: 'number_of_executions', execution_count: 1 }) + line(
 describe('H7 what a hosted sandbox does wrong', () => {
   test('no split of the stream breaks a character, wherever it falls', async () => {
     const text = 'a¢€𝄞é漢🎉z'
-    const bytes = Buffer.from(line({ type: 'stdout', text }) + ended)
+    const said = Buffer.from(line({ type: 'stdout', text }))
+    const bytes = Buffer.concat([said, Buffer.from(ended)])
     let at = 0
     const { provider, lease } = await openHosted({
       fault: ({ operation }) =>
@@ -18,8 +20,8 @@ describe('H7 what a hosted sandbox does wrong', () => {
           : undefined,
     })
     const session = await lease()
-    expect(bytes.length).toBeGreaterThan(100)
-    for (at = 0; at <= bytes.length; at += 1)
+    expect(said.length).toBeGreaterThan(50)
+    for (at = 0; at <= said.length; at += 1)
       expect(await run(provider, session, python('any')), `split at ${at}`).toMatchObject({
         stdout: text,
         returnCode: 0,
@@ -177,6 +179,16 @@ describe('H7 what a hosted sandbox does wrong', () => {
 })
 
 describe('leases of hosted sandboxes', () => {
+  test('CFG-01 addresses follow from the domain; a deployment of one’s own may say others', () => {
+    expect(apiUrl(e2bDefaults)).toBe('https://api.e2b.app')
+    expect(sandboxUrl(e2bDefaults, 'i1', 49_999)).toBe('https://49999-i1.e2b.app')
+    expect(sandboxUrl(e2bDefaults, 'i1', 49_983, 'eu.e2b.app')).toBe('https://49983-i1.eu.e2b.app')
+    const own = { ...e2bDefaults, domain: 'sandbox.internal', apiUrl: 'http://api.internal:3000/' }
+    expect(apiUrl(own)).toBe('http://api.internal:3000')
+    expect(sandboxUrl(own, 'i1', 49_999)).toBe('https://49999-i1.sandbox.internal')
+    expect(sandboxUrl({ ...own, sandboxUrl: 'http://one.internal/' }, 'i1', 49_999)).toBe('http://one.internal')
+  })
+
   test('CP-24 an abandoned one ends by the end that was asked for', async () => {
     const { lease, vendor } = await openHosted()
     await lease({ maxLifetimeSeconds: 300 })
@@ -279,6 +291,16 @@ describe('what code leaves behind', () => {
     const result = await run(provider, await lease(), python('for _ in range(40): print("x" * 100_000)'))
     expect(result).toMatchObject({ status: 'ok', returnCode: 0 })
     expect(result.status === 'ok' && result.stdout.length).toBe(1024 * 1024)
+  })
+
+  test('a command that prints without end is ended, and says so', async () => {
+    const { provider, lease } = await openHosted()
+    const flood = await run(provider, await lease(), shell('yes', 60))
+    expect(flood).toMatchObject({
+      status: 'ok',
+      returnCode: 137,
+      stderr: 'more than 4 MiB printed: the command was ended\n',
+    })
   })
 
   test('X-31 a command that runs too long is ended with its children; variables are kept', async () => {

@@ -6,7 +6,7 @@ import type { Handle, Leases } from './leases.ts'
 const PATIENCE_MS = 8_000
 const CALL_MS = 10_000
 /** The vendor's client holds all that a command prints: one that prints more than this is ended. */
-const MAX_OUTPUT_CHARACTERS = 16 * 1024 * 1024
+const MAX_OUTPUT_CHARACTERS = 4 * 1024 * 1024
 const TIMED_OUT = 124
 const KILLED = 137
 
@@ -55,7 +55,7 @@ export async function runCommand(
   const { stdout, stderr, exitCode } = ran.value
   const result = { status: 'ok' as const, stdout: stdout.toWellFormed(), files: [] }
   if (isEnded)
-    return { ...result, stderr: noted(stderr, 'more than 16 MiB printed: the command was ended'), returnCode: KILLED }
+    return { ...result, stderr: noted(stderr, 'more than 4 MiB printed: the command was ended'), returnCode: KILLED }
   const isLate = (exitCode === TIMED_OUT || exitCode === KILLED) && Date.now() - began >= timeoutSeconds * 1_000
   if (!isLate) return { ...result, stderr: stderr.toWellFormed(), returnCode: exitCode }
   const note = `timed out after ${timeoutSeconds} s: variables and files are kept`
