@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { GatewayDb } from '../tables.ts'
 
 /** Whose responses: nobody else's are found, and a response that is not found is not told from one that never was. */
@@ -38,10 +39,18 @@ export interface ResponseStore {
 
 /** Larger than this a response is not kept: see `fits`. */
 const MOST_BYTES = 8 * 1024 * 1024
-/** As much as a request may bring by itself. */
-const MOST_CONVERSATION_BYTES = 32 * 1024 * 1024
-const MOST_TURNS = 1_000
-const MOST_PER_USER = 10_000
+
+export interface StoreLimits {
+  /** Of a conversation that is gone on from: as much as a request may bring by itself. */
+  conversationBytes: number
+  conversationTurns: number
+  perUser: number
+}
+const defaultLimits: StoreLimits = {
+  conversationBytes: 32 * 1024 * 1024,
+  conversationTurns: 1_000,
+  perUser: 10_000,
+}
 
 export const bytesOf = ({ body, input, replay }: Omit<KeptResponse, 'id' | 'previous' | 'itemIds'>): number =>
   Buffer.byteLength(body) + Buffer.byteLength(input) + Buffer.byteLength(replay)
@@ -49,7 +58,8 @@ export const bytesOf = ({ body, input, replay }: Omit<KeptResponse, 'id' | 'prev
 export const fits = (bytes: number): boolean => bytes <= MOST_BYTES
 
 /** Responses as rows of the gateway's own schema. */
-export function responseStore({ kysely, prepare }: GatewayDb): ResponseStore {
+export function responseStore({ kysely, prepare }: GatewayDb, limits: StoreLimits = defaultLimits): ResponseStore {
+  const { conversationBytes, conversationTurns, perUser } = limits
   const conversation = prepare<{
     input: string
     replay: string
@@ -103,16 +113,16 @@ export function responseStore({ kysely, prepare }: GatewayDb): ResponseStore {
     },
     find: (owner, id) => owned(owner).where('id', '=', id).executeTakeFirst(),
     async conversation({ organization, workspace, user }, id) {
-      const rows = await conversation([id, organization, workspace, user, MOST_TURNS, MOST_CONVERSATION_BYTES])
+      const rows = await conversation([id, organization, workspace, user, conversationTurns, conversationBytes])
       const [oldest] = rows
       if (oldest === undefined) return undefined
-      if (Number(oldest.total) > MOST_CONVERSATION_BYTES) return 'too_long'
-      if (oldest.previous_id !== null) return oldest.turns >= MOST_TURNS ? 'too_long' : undefined
+      if (Number(oldest.total) > conversationBytes) return 'too_long'
+      if (oldest.previous_id !== null) return oldest.turns >= conversationTurns ? 'too_long' : undefined
       return rows.map(({ input, replay }) => ({ input, replay }))
     },
     holding: (owner, itemIds) =>
       owned(owner)
-        .where('item_ids', '&&', [...itemIds])
+        .where(sql<boolean>`item_ids && ${[...itemIds]}::text[]`)
         .orderBy('created_at')
         .execute(),
     async remove({ organization, workspace, user }, id) {
@@ -140,7 +150,7 @@ export function responseStore({ kysely, prepare }: GatewayDb): ResponseStore {
       const { numDeletedRows: surplus } = await kysely
         .deleteFrom('gateway.responses')
         .where('id', 'in', (within) =>
-          within.selectFrom(ranked.as('ranked')).select('ranked.id').where('ranked.place', '>', String(MOST_PER_USER)),
+          within.selectFrom(ranked.as('ranked')).select('ranked.id').where('ranked.place', '>', String(perUser)),
         )
         .executeTakeFirst()
       return Number(unused + surplus)

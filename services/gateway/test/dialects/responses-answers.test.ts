@@ -3,6 +3,7 @@ import { collectAnswer } from '../../src/conversation/collect.ts'
 import type { AnswerEvent, FinishReason, ToolOutcome } from '../../src/conversation/events.ts'
 import type { JsonObject } from '../../src/conversation/turn.ts'
 import { gatewayItems } from '../../src/dialects/responses/gateway-items.ts'
+import { keepable } from '../../src/dialects/responses/keep.ts'
 import { openOutput } from '../../src/dialects/responses/output.ts'
 import { parseResponses } from '../../src/dialects/responses/parse.ts'
 import { renderResponse } from '../../src/dialects/responses/render.ts'
@@ -415,5 +416,52 @@ describe('items of tools that ran here', () => {
       { type: 'close', index: 0 },
     ]
     expect(await outputOf(events)).toEqual([value])
+  })
+})
+
+describe('what is kept of an answer', () => {
+  async function keeping(input: string, reason: FinishReason = 'stop') {
+    const { turn, input: items } = parseResponses({ model, input }, 10)
+    async function* events() {
+      yield* [start, ...text(0, 'Hi'), finish(reason)]
+    }
+    const answer = await collectAnswer(events())
+    const identity = { id: 'resp_01', createdAt: 1, kept: true, previous: 'resp_00' }
+    const output = openOutput(gatewayItems(turn, new Set(), ''), [])
+    const response = renderResponse(answer, identity, turn, output)
+    const said = [
+      { type: 'thinking' as const, text: 'hm', signature: 's' },
+      { type: 'call' as const, id: 'c', name: 'f', arguments: '{"x' },
+    ]
+    return keepable({
+      response,
+      answer,
+      input: items,
+      previous: 'resp_00',
+      added: [{ role: 'assistant', parts: said }],
+    })
+  }
+
+  test('is the answer, its input with ids, and what the model is shown again', async () => {
+    const kept = await keeping('hi', 'tool_calls')
+    expect(kept).toMatchObject({ id: 'resp_01', previous: 'resp_00' })
+    expect(JSON.parse(kept?.body ?? '')).toMatchObject({ store: true, output: [{ type: 'message' }] })
+    expect(kept?.itemIds).toHaveLength(2)
+    expect(JSON.parse(kept?.replay ?? '')).toMatchObject([
+      {
+        parts: [
+          { type: 'thinking', signature: 's', issuer: expect.stringMatching(/^[0-9a-f]{16}$/) },
+          { type: 'call' },
+        ],
+      },
+    ])
+  })
+
+  test('has no call that an answer was cut off in', async () => {
+    expect((await keeping('hi', 'length'))?.replay).not.toContain('"call"')
+  })
+
+  test('is nothing where it would be too large', async () => {
+    expect(await keeping('x'.repeat(8 * 1024 * 1024))).toBeUndefined()
   })
 })
