@@ -95,7 +95,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       fetchRoute(direct, cut),
       searchRoute(direct, cut),
       searchToolRoutes({ bus, settings }, cut),
-      codeExecutionRoute({ ...direct, capabilities }, cut),
+      codeExecutionRoute({ ...direct, capabilities, files }, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
       modelRoutes({ listModels: models.list }),
       toolRoutes({ capabilities }),

@@ -1,7 +1,8 @@
 import type { Bus } from '@tollgate/bus'
-import { type FileReference, type HeldContainer, sandboxSeed } from '@tollgate/contracts'
+import type { HeldContainer } from '@tollgate/contracts'
 import { type CallAt, failed, type Outcome } from '@tollgate/mcp-web'
-import { codeFailures, programFailed } from '../tools/code-execution.ts'
+import type { ToolFiles } from '../files/tool-files.ts'
+import { codeFailures, keptFiles, programFailed } from '../tools/code-execution.ts'
 import {
   type CodeKind,
   openSandboxSession,
@@ -12,11 +13,11 @@ import {
 } from '../tools/sandbox-session.ts'
 import { servedHere } from './served-here.ts'
 
-export interface CodeWish extends SessionWish {
+export interface CodeWish extends Omit<SessionWish, 'files'> {
   code: string
   kind: CodeKind
-  /** To be in the working directory when it begins. */
-  files: FileReference[]
+  /** Makes what the run leaves the caller's own (FI-21). */
+  toolFiles: ToolFiles
 }
 
 export type OutputPiece = Extract<SandboxRunEvent, { type: 'output' }>
@@ -34,7 +35,6 @@ export interface CodeRan {
   executionMs: number
 }
 
-const SEED_MS = 120_000
 const { label } = servedHere.code_execution
 
 /**
@@ -47,18 +47,18 @@ export async function runCode(
   listener: RunListener | undefined,
   at: CallAt,
 ): Promise<Outcome<CodeRan>> {
-  const session = await openSandboxSession(bus, wish, at)
+  const session = await openSandboxSession(bus, { ...wish, files: wish.toolFiles.attached }, at)
   /** Whether the client knows of a sandbox that is kept (C-29). */
   let told = false
   try {
-    await seed(bus, wish.files, session, at)
     listener?.begin(session.container())
     told = listener !== undefined
     const began = performance.now()
     const run = await session.execute(wish.code, wish.kind, at, listener && heard(listener))
     const executionMs = Math.round(performance.now() - began)
     if (run.status === 'failed') return failed(...codeFailures[run.reason], { label })
-    const value = { run, executionMs, container: await released(session) }
+    const files = await keptFiles(run.files, wish.toolFiles, at)
+    const value = { run: { ...run, files }, executionMs, container: await released(session) }
     return { ok: true, value, label, isError: programFailed(run) }
   } finally {
     // a run that was broken off is over for the client: a sandbox nobody heard of goes, and any other may be used again
@@ -76,11 +76,4 @@ const heard =
 async function released(session: SandboxSession): Promise<HeldContainer | undefined> {
   const known = session.container()
   return session.close().catch(() => known)
-}
-
-async function seed(bus: Bus, files: FileReference[], session: SandboxSession, at: CallAt): Promise<void> {
-  const id = session.id()
-  if (files.length === 0 || id === undefined) return
-  const deadline = Math.min(at.deadline, Date.now() + SEED_MS)
-  await bus.call(sandboxSeed, { tenancy: at.tenancy, session: id, files }, { deadline, signal: at.signal })
 }

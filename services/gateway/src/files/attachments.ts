@@ -30,26 +30,32 @@ export interface Shown {
 
 const none: Attachments = { files: [], show: async (messages) => ({ messages, characters: 0 }) }
 
-/** FI-17, FI-25: every file that is referred to is there and is the caller's, or the request is a 404. */
+/** FI-17, FI-25: every file that is named is there and is the caller's, or the request is a 404. Each comes once. */
+export async function findFiles(
+  files: Pick<Files, 'rows'> | undefined,
+  view: FileView,
+  named: readonly string[],
+): Promise<FileReference[]> {
+  const ids = [...new Set(named)]
+  if (ids.length > MOST_FILES) throw new Fault('invalid_request', `a request may name at most ${MOST_FILES} files`)
+  const rows = new Map((await files?.rows.findAll(view, ids))?.map((row) => [row.id, row]))
+  return ids.map((id) => {
+    const row = rows.get(id)
+    if (!row) throw new Fault('not_found', `File '${printable(id)}' not found`)
+    return referenceOf(row)
+  })
+}
+
+/** What a conversation refers to, found and ready to be shown. */
 export async function findAttachments(
   files: Files | undefined,
   view: FileView,
   messages: readonly Message[],
   signal: AbortSignal,
 ): Promise<Attachments> {
-  const ids = [
-    ...new Set(messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'file' ? part.id : [])))),
-  ]
-  const [first] = ids
-  if (first === undefined) return none
-  if (ids.length > MOST_FILES) throw new Fault('invalid_request', `a request may name at most ${MOST_FILES} files`)
-  const rows = new Map((await files?.rows.findAll(view, ids))?.map((row) => [row.id, row]))
-  const found = ids.map((id) => {
-    const row = rows.get(id)
-    if (!row) throw new Fault('not_found', `File '${printable(id)}' not found`)
-    return referenceOf(row)
-  })
-  if (!files) throw new Fault('not_found', `File '${printable(first)}' not found`)
+  const ids = messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'file' ? part.id : [])))
+  const found = await findFiles(files, view, ids)
+  if (files === undefined || found.length === 0) return none
   const names = workspaceNames(found)
   const byId = new Map(found.map((file, at) => [file.id, { file, name: names[at] as string }]))
 

@@ -10,6 +10,8 @@ import { type DirectNeeds, directCall } from '../direct/direct-call.ts'
 import { type CodeRan, type CodeWish, type RunListener, runCode } from '../direct/run-code.ts'
 import { openRunStream } from '../direct/run-stream.ts'
 import { servedHere } from '../direct/served-here.ts'
+import { type Files, findFiles } from '../files/attachments.ts'
+import { toolFiles } from '../files/tool-files.ts'
 import { refuseCode } from '../policies/refusals.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { keptContainer, readContainer } from '../tools/container.ts'
@@ -63,8 +65,8 @@ const schema = {
 
 export interface CodeExecutionNeeds extends DirectNeeds {
   capabilities(): Promise<Capabilities>
-  /** The files of a caller by their ids; without it the gateway keeps none. */
-  findFiles?: (acting: Identity, ids: readonly string[]) => Promise<FileReference[]>
+  /** Undefined: no files are kept (FI-25). */
+  files: Pick<Files, 'rows'> | undefined
 }
 
 /** `POST /code-execution`: one run of code, without a model. */
@@ -139,14 +141,13 @@ export const codeExecutionRoute =
         image: policy.image ?? undefined,
         execSeconds,
         leaseSeconds: sessionSeconds(1, execSeconds),
-        files: await filesOf(wanted.file_ids, acting),
+        toolFiles: toolFiles(needs.files?.rows, await filesOf(wanted.file_ids, acting), needs.log),
       }
     }
 
-    async function filesOf(ids: readonly string[], acting: Identity): Promise<FileReference[]> {
-      if (ids.length === 0) return []
-      if (needs.findFiles === undefined) throw new Fault('invalid_request', 'file_ids: this gateway keeps no files')
-      return needs.findFiles(acting, ids)
+    /** Also the master key names the files of the user that it runs for alone. */
+    function filesOf(ids: readonly string[], { organization, workspace, user }: Identity): Promise<FileReference[]> {
+      return findFiles(needs.files, { organization, workspace, user }, ids)
     }
   }
 

@@ -122,7 +122,11 @@ interface Run {
 type MadeFiles = Extract<SandboxRun, { status: 'ok' }>['files']
 
 /** FI-21: what was stored of a run becomes the caller's own; what does not is named without an id (FI-22). */
-async function keptFiles(made: MadeFiles, files: ToolUse['files'], { tenancy }: CallContext): Promise<MadeFiles> {
+export async function keptFiles(
+  made: MadeFiles,
+  files: ToolUse['files'],
+  { tenancy }: Pick<CallContext, 'tenancy'>,
+): Promise<MadeFiles> {
   const stored = made.flatMap(({ file }) => file ?? [])
   const kept = stored.length > 0 ? await files?.keep(stored, tenancy) : undefined
   return made.map(({ name, file }) => (file && kept?.has(file.id) ? { name, file } : { name }))

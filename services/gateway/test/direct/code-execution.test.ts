@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import { describe, expect, test } from 'vitest'
+import { fileRows } from '../../src/files/rows.ts'
 import { type Direct, never, startDirect } from './serving.ts'
 
 const PATH = '/api/v1/code-execution'
@@ -196,7 +197,6 @@ describe('POST /api/v1/code-execution', () => {
       400,
       "Container 'mine' has expired or does not exist.",
     ])
-    expect(await told({ code: 'x', file_ids: ['file-1'] })).toEqual([400, 'file_ids: this gateway keeps no files'])
     const before = brokers.asked.opened.length
     brokers.reserve = async () => {
       throw new Fault('pricing_required', 'no price')
@@ -224,22 +224,45 @@ describe('POST /api/v1/code-execution', () => {
     await expect.poll(() => served.brokers.asked.released).toHaveLength(1)
   })
 
-  test('FI-12 FI-17 files are found for the caller and seeded before the run', async () => {
-    const file = { id: 'file-1', name: 'data.csv', mediaType: 'text/csv', bytes: 3 }
-    const served = await startDirect(
-      {},
-      {
-        findFiles: async ({ user, workspace }, ids) => {
-          if (ids[0] !== file.id || `${workspace}/${user}` !== 'default/default')
-            throw new Fault('not_found', 'no such')
-          return [file]
-        },
-      },
-    )
-    expect((await ask(served, { code: 'x', file_ids: ['file-2'] })).status).toBe(404)
-    expect(served.brokers.asked.opened).toEqual([])
-    expect((await ask(served, { code: 'x', file_ids: ['file-1'] })).status).toBe(200)
-    expect(served.brokers.asked.seeded).toMatchObject([{ session: 's1', files: [file] }])
+  test('FI-07 FI-12 FI-17 FI-21 FI-25 files of the caller go in, and what comes out is the caller’s', async () => {
+    const served = await startDirect()
+    const { brokers, db, settings } = served
+    const rows = fileRows(db, settings)
+    const row = {
+      organization: 'default',
+      workspace: 'default',
+      media_type: 'text/csv',
+      bytes: 3n,
+      purpose: 'user_data',
+    }
+    const mine = { ...row, id: 'file-mine', user_id: 'default', filename: 'data.csv' }
+    for (const file of [mine, { ...mine, id: 'file-theirs', user_id: 'ada' }]) {
+      await rows.insert({ ...file, created_at: new Date(), expires_at: null })
+    }
+    for (const id of ['file-theirs', 'file-none']) {
+      expect(await ask(served, { code: 'x', file_ids: ['file-mine', id] })).toMatchObject({
+        status: 404,
+        body: { detail: `File '${id}' not found` },
+      })
+    }
+    expect([brokers.asked.opened, brokers.asked.reserved]).toEqual([[], []])
+
+    const made = { id: 'file-made', name: 'out/plot.png', mediaType: 'image/png', bytes: 7 }
+    brokers.exec = async () => ({ ...ended, files: [{ name: made.name, file: made }] })
+    expect(await ask(served, { code: 'x', file_ids: ['file-mine', 'file-mine'] })).toMatchObject({
+      status: 200,
+      body: { files: [{ name: 'out/plot.png', file_id: 'file-made' }] },
+    })
+    expect(brokers.asked.seeded).toMatchObject([
+      { session: 's1', files: [{ id: 'file-mine', name: 'data.csv', mediaType: 'text/csv', bytes: 3 }] },
+    ])
+    const own = { organization: 'default', workspace: 'default', user: 'default' }
+    expect(await rows.find(own, 'file-made')).toMatchObject({ purpose: 'code_execution_output', bytes: 7n })
+
+    const without = await startDirect({}, { keepsFiles: false })
+    without.brokers.exec = brokers.exec
+    expect((await ask(without, { code: 'x', file_ids: ['file-mine'] })).status).toBe(404)
+    expect((await ask(without, { code: 'x' })).body.files).toEqual([{ name: 'out/plot.png' }])
   })
 })
 

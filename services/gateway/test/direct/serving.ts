@@ -3,7 +3,8 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { inject, onTestFinished } from 'vitest'
 import { alsoBare } from '../../src/app.ts'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
-import { type CodeExecutionNeeds, codeExecutionRoute } from '../../src/routes/code-execution.ts'
+import { fileRows } from '../../src/files/rows.ts'
+import { codeExecutionRoute } from '../../src/routes/code-execution.ts'
 import { fetchRoute } from '../../src/routes/fetch.ts'
 import { mcpRoutes } from '../../src/routes/mcp.ts'
 import { searchRoute } from '../../src/routes/search.ts'
@@ -21,7 +22,7 @@ export interface Direct extends Rig {
 /** The routes that run tools without a model, over HTTP and with everything behind them. */
 export async function startDirect(
   settings: Partial<GatewaySettings> = {},
-  { findFiles }: Pick<CodeExecutionNeeds, 'findFiles'> = {},
+  { keepsFiles = true } = {},
 ): Promise<Direct> {
   const brokers = await openBrokers()
   const { bus } = brokers
@@ -29,15 +30,16 @@ export async function startDirect(
     postgresUrl: inject('postgresUrl'),
     bus,
     settings: { webFetchEnabled: true, ...settings },
-    routes: ({ cut, identities, policies, settings: current }) => {
+    routes: ({ cut, identities, policies, settings: current, db }) => {
       const needs = { bus, log: silent, settings: current, identities, policies, rateLimit: openRateLimit(current) }
+      const files = keepsFiles ? { rows: fileRows(db, current) } : undefined
       const capabilities = openCapabilities({ bus, settings: current, log: silent })
       return [
         async (app) =>
           void app
             .register(fetchRoute(needs, cut))
             .register(searchRoute(needs, cut))
-            .register(codeExecutionRoute({ ...needs, capabilities, ...(findFiles && { findFiles }) }, cut)),
+            .register(codeExecutionRoute({ ...needs, capabilities, files }, cut)),
         ...mcpRoutes({ ...needs, version: '0.0.0-test' }, cut).map(alsoBare),
       ]
     },
