@@ -5,9 +5,12 @@ import { eventStream, type FakeModel, json, type Refusal, startFakeModel } from 
 export interface FakeAnthropicOptions {
   /** A request without this key is a 401; any key will do when absent. */
   apiKey?: string
-  /** A compatible server: thinking needs no signature. */
+  /** A compatible server: thinking needs no signature, and tokens are not counted. */
   compatible?: boolean
 }
+
+/** What counting takes no part of, and what only counting may leave out. */
+const NOT_COUNTED = ['max_tokens', 'stream', 'temperature', 'top_k', 'top_p', 'metadata', 'stop_sequences']
 
 /** The one that gateways and servers of the field speak, and the one of the vendor's newest client. */
 const VERSIONS = new Set(['2023-06-01', '2026-10-21'])
@@ -29,6 +32,16 @@ export const fakeAnthropic = (script: ModelScript, options: FakeAnthropicOptions
         const mistake = anthropicMistake(body, { signatures, unsigned: options.compatible ?? false })
         return mistake === undefined ? undefined : refusal(400, 'invalid_request_error', mistake)
       },
+      ...(!options.compatible && {
+        counts: {
+          path: '/v1/messages/count_tokens',
+          judged: (body) =>
+            NOT_COUNTED.some((name) => name in body)
+              ? { ...body, max_tokens: 'is not counted' }
+              : { ...body, max_tokens: 64_000 },
+          count: (body) => ({ input_tokens: JSON.stringify([body.system, body.messages, body.tools]).length }),
+        },
+      }),
       render(answer, body, round) {
         for (const said of answer.says) if ('thinking' in said && said.signature) signatures.add(said.signature)
         return body.stream === true

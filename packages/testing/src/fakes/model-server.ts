@@ -16,6 +16,8 @@ export interface FakeVendor {
   /** Judges a request as the vendor would; undefined when it is in order. */
   refuse(body: FakeJson, headers: IncomingMessage['headers']): Refusal | undefined
   render(answer: ScriptedAnswer, body: FakeJson, round: number): Required<RawAnswer>
+  /** Where it counts the tokens of a request, and how; it is judged like one that is answered. */
+  counts?: { path: string; count(body: FakeJson): FakeJson; judged(body: FakeJson): FakeJson }
 }
 
 export interface RecordedRequest {
@@ -45,17 +47,20 @@ export async function startFakeModel(vendor: FakeVendor, script: ModelScript): P
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await readText(request)
     const path = new URL(request.url ?? '/', 'http://fake').pathname
-    if (request.method !== 'POST' || path !== vendor.path) return send(response, notFound(`${request.method} ${path}`))
+    const counts = path === vendor.counts?.path ? vendor.counts : undefined
+    if (request.method !== 'POST' || (path !== vendor.path && !counts))
+      return send(response, notFound(`${request.method} ${path}`))
     const body = JSON.parse(text) as FakeJson
     const round = requests.push({ headers: request.headers, text, body }) - 1
     response.once('close', () => {
       if (!response.writableFinished) aborted++
     })
-    const refusal = vendor.refuse(body, request.headers)
+    const refusal = vendor.refuse(counts ? counts.judged(body) : body, request.headers)
     if (refusal) {
       refusals.push(refusal.message)
       return send(response, json(refusal.status, refusal.body))
     }
+    if (counts) return send(response, json(200, counts.count(body)))
     const reply = typeof script === 'function' ? script(body, round) : script[round]
     if (!reply) {
       refusals.push(`no round ${round + 1} in the script`)
