@@ -7,6 +7,7 @@ import { leavingClients } from './leaving.ts'
 import { theMainJob } from './main-job.ts'
 import { oneTrace } from './one-trace.ts'
 import { canaries } from './outside.ts'
+import { storedFiles } from './stored-files.ts'
 import { useSystem } from './system.ts'
 import { unpricedWork } from './unpriced.ts'
 
@@ -15,6 +16,7 @@ describe.each(kinds)('a deployment, %s', (kind) => {
   theMainJob(use)
   keptSandbox(use)
   directCode(use)
+  storedFiles(use)
   oneTrace(use)
   badInput(use)
   unpricedWork(use)
