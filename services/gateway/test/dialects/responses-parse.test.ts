@@ -187,12 +187,14 @@ describe('items as messages', () => {
     expect(made[1]?.parts[2]).toEqual({ type: 'call', id: 'c1', name: 'f', arguments: '{"x": 1}' })
   })
 
-  test('content parts are texts and images; a file with its bytes is one that every wire knows', () => {
+  test('FI-11 content parts are texts, images and stored files; a file with its bytes is one that every wire knows', () => {
     const content = [
       { type: 'input_text', text: 'look' },
       { type: 'input_image', image_url: 'data:image/png;base64,AA==', detail: 'low' },
       { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,AA==' },
       { type: 'input_file', file_id: 'file-1' },
+      { type: 'input_image', file_id: 'file-2', detail: 'auto' },
+      { type: 'input_file', file_url: 'https://x.test/a.pdf' },
     ]
     expect(parts({ role: 'user', content })).toEqual([
       { type: 'text', text: 'look' },
@@ -203,7 +205,9 @@ describe('items as messages', () => {
         kind: 'file',
         raw: { type: 'file', file: { file_data: 'data:application/pdf;base64,AA==', filename: 'a.pdf' } },
       },
-      { type: 'other', dialect: 'responses', kind: 'input_file', raw: content[3] },
+      { type: 'file', id: 'file-1' },
+      { type: 'file', id: 'file-2' },
+      { type: 'other', dialect: 'responses', kind: 'input_file', raw: content[5] },
     ])
   })
 

@@ -20,18 +20,22 @@ export const own = (kind: string, raw: Json): Part => ({ type: 'other', dialect:
 export const textOf = (parts: readonly Part[]): string =>
   parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
-const file = z.object({
+const withBytes = z.object({
   type: z.literal('input_file'),
   file_data: z.string().min(1),
   filename: z.string().nullish(),
 })
+const withId = z.object({ type: z.enum(['input_file', 'input_image']), file_id: z.string().min(1).max(256) })
 
-/** A file with its bytes, in the form of Chat's: the other wires know that one. */
+/** A file of this gateway's store (FI-11), or one with its bytes, in the form of Chat's: the other wires know that one. */
 function filePart(part: JsonObject): Part | undefined {
-  const { file_data, filename } = file.safeParse(part).data ?? {}
-  if (file_data === undefined) return undefined
-  const raw = { type: 'file', file: { file_data, ...(filename != null && { filename }) } }
-  return { type: 'other', dialect: 'chat', kind: 'file', raw }
+  const { file_data, filename } = withBytes.safeParse(part).data ?? {}
+  if (file_data !== undefined) {
+    const raw = { type: 'file', file: { file_data, ...(filename != null && { filename }) } }
+    return { type: 'other', dialect: 'chat', kind: 'file', raw }
+  }
+  const stored = withId.safeParse(part).data
+  return stored && { type: 'file', id: stored.file_id }
 }
 
 const isText = (part: ContentPart): part is ContentPart & { text: string } =>
