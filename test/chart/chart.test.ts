@@ -75,6 +75,7 @@ const valueSets: Record<string, object> = {
   keda: { autoscaling: { fetchWorker: 'keda' }, config: { nats_prefix: 'prod' } },
   'no scaling': { autoscaling: { fetchWorker: 'none' } },
   sandbox: { sandbox: { enabled: true, runtimeClassName: 'gvisor' } },
+  'a sandbox with namespaces': { sandbox: { enabled: true, minIsolation: 'ns', namespaces: { enabled: true } } },
   render: { render: { enabled: true, runtimeClassName: 'gvisor' } },
   'no policies': { networkPolicy: { enabled: false } },
   ingress: { ingress: { enabled: true, host: 'tools.example.com', className: 'nginx', tlsSecret: 'tls' } },
@@ -156,6 +157,8 @@ describe('the values schema refuses', () => {
     ['an unknown scaler', { autoscaling: { fetchWorker: 'magic' } }],
     ['a service without resources', { services: { extra: { replicas: 1 } } }],
     ['a secret key with a space', { env: { OTARI_DATABASE_URL: 'a b' } }],
+    ['an isolation that is none', { sandbox: { minIsolation: 'process' } }],
+    ['a seccomp profile by an absolute path', { sandbox: { namespaces: { seccompProfile: '/etc/x.json' } } }],
     ['a replica count in words', { services: { gateway: { replicas: 'two' } } }],
   ])('%s', (_name, values) => {
     expect(validate(merged(values))).toBe(false)
@@ -247,6 +250,95 @@ test('the sandbox lets only its broker in and nothing out', () => {
   expect(spec.policyTypes).toEqual(['Ingress', 'Egress'])
   expect(spec.egress).toBeUndefined()
   expect(spec.ingress.find(({ ports }) => ports[0]?.port === 8080)?.from).toBeDefined()
+})
+
+describe('the sandbox pod', () => {
+  interface SandboxPod {
+    hostUsers?: boolean
+    securityContext: object
+    volumes: object[]
+  }
+  const sandboxPod = (values: object) => {
+    const { spec } = pod(render({ sandbox: { enabled: true, ...values } }), 'sandbox').template
+    return { spec: spec as unknown as SandboxPod, container: spec.containers[0] }
+  }
+  const strict = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } }
+
+  test('is a restricted one, whose sessions are kept apart by Landlock at least', () => {
+    const { spec, container } = sandboxPod({})
+    expect(spec.hostUsers).toBeUndefined()
+    expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
+    expect(container.securityContext).toEqual(strict)
+    expect(container.env).toContainEqual({ name: 'OTARI_SANDBOX_MIN_ISOLATION', value: 'landlock' })
+    expect(spec.volumes).toEqual([{ name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: '1Gi' } }])
+  })
+
+  test('gives up what namespaces need when they are asked for, and nothing else', () => {
+    const { spec, container } = sandboxPod({ minIsolation: 'ns', namespaces: { enabled: true }, tmpSize: '64Mi' })
+    expect(spec.hostUsers).toBe(false)
+    expect(spec.securityContext).toEqual({
+      runAsNonRoot: true,
+      runAsUser: 1000,
+      runAsGroup: 1000,
+      seccompProfile: { type: 'Localhost', localhostProfile: 'profiles/tollgate-sandbox.json' },
+      appArmorProfile: { type: 'Unconfined' },
+    })
+    expect(container.securityContext).toEqual({ ...strict, procMount: 'Unmasked' })
+    expect(spec.volumes).toEqual([{ name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: '64Mi' } }])
+  })
+})
+
+describe('the seccomp profile of the sandbox', () => {
+  const deploy = join(import.meta.dirname, '../../deploy')
+  const profile = JSON.parse(readFileSync(join(deploy, 'sandbox-seccomp.json'), 'utf8')) as {
+    defaultAction: string
+    architectures: string[]
+    syscalls: { names: string[]; action: string; errnoRet?: number; args?: { index: number; value: number }[] }[]
+  }
+  const allowed = profile.syscalls
+    .filter(({ action, args }) => action === 'SCMP_ACT_ALLOW' && !args)
+    .flatMap(({ names }) => names)
+
+  test('refuses what it does not name, and names each call once', () => {
+    expect(profile.defaultAction).toBe('SCMP_ACT_ERRNO')
+    expect(new Set(allowed).size).toBe(allowed.length)
+    expect(allowed.length).toBeGreaterThan(200)
+  })
+
+  test('allows what level ns needs', () => {
+    const needed = ['unshare', 'setns', 'mount', 'umount2', 'pivot_root', 'mount_setattr', 'clone', 'sethostname']
+    const own = ['seccomp', 'prctl', 'capset', 'openat2', 'pidfd_open', 'landlock_restrict_self']
+    expect(allowed).toEqual(expect.arrayContaining([...needed, ...own]))
+  })
+
+  test.each(
+    'bpf perf_event_open userfaultfd io_uring_setup keyctl add_key ptrace process_vm_readv kexec_load init_module reboot open_by_handle_at pidfd_getfd fsopen move_mount open_tree swapon acct settimeofday memfd_secret'.split(
+      ' ',
+    ),
+  )('does not allow %s', (name) => {
+    expect(allowed).not.toContain(name)
+  })
+
+  test('lets four families of sockets be made, and clone3 be missed', () => {
+    const sockets = profile.syscalls.filter(({ names }) => names.includes('socket'))
+    expect(sockets.map(({ args }) => args?.[0]?.value)).toEqual([1, 2, 10, 16])
+    expect(profile.syscalls.find(({ names }) => names.includes('clone3'))).toMatchObject({ errnoRet: 38 })
+  })
+
+  test('is what the compose files name, in one that is laid over the other', () => {
+    const over = parse(readFileSync(join(deploy, 'compose.namespaces.yml'), 'utf8')) as {
+      services: { sandbox: { security_opt: string[] } }
+    }
+    expect(over.services.sandbox.security_opt).toContain('seccomp=sandbox-seccomp.json')
+    const base = parse(readFileSync(join(deploy, 'compose.yml'), 'utf8'), { merge: true }) as {
+      services: Record<string, { read_only?: boolean; cap_drop?: string[]; security_opt?: string[]; tmpfs?: string[] }>
+      networks: { sandbox: { internal: boolean } }
+    }
+    expect(base.services.sandbox).toMatchObject({ read_only: true, cap_drop: ['ALL'], networks: ['sandbox'] })
+    expect(base.services.sandbox?.security_opt).toEqual(['no-new-privileges:true'])
+    expect(base.services.sandbox?.tmpfs).toEqual(['/tmp:size=1g,mode=1777,nosuid,nodev'])
+    expect(base.networks.sandbox.internal).toBe(true)
+  })
 })
 
 test('a render-worker is there when it is switched on, with NATS alone of the secrets and the internet alone outside', () => {

@@ -59,7 +59,10 @@ export const defaultSandboxSettings: SandboxSettings = {
   minIsolation: 'landlock',
   maxSessions: 64,
   warmSessions: 2,
-  preload: ['json', 're', 'math', 'random', 'datetime', 'collections', 'itertools', 'functools', 'statistics', 'csv'],
+  preload: [
+    ...['json', 're', 'math', 'random', 'datetime', 'collections', 'itertools', 'functools', 'statistics', 'csv'],
+    ...['numpy', 'pandas', 'matplotlib.pyplot'],
+  ],
   defaultExecSeconds: 30,
   maxExecSeconds: 120,
   idleSeconds: 900,

@@ -1,5 +1,6 @@
 """Runs a program as a container would that refuses namespaces: in a PID namespace of its own, so that nothing it does can
-reach the machine, as the given user, and with a filter over the calls that make namespaces and mounts.
+reach the machine, as the given user, and with a filter over the calls that make namespaces and mounts; or as one that has
+the seccomp profile that TEST_SECCOMP_PROFILE names.
 
 python3 -I run.py <user> <program> <argument>...
 """
@@ -10,6 +11,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/python"))
 sys.dont_write_bytecode = True
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import shipped  # noqa: E402
 from tollgate_sandbox import kernel, seccomp  # noqa: E402
 
 user, program = int(sys.argv[1]), sys.argv[2:]
@@ -27,11 +31,6 @@ if user:
     os.setresuid(user, user, user)
     kernel.die_with_parent()
 kernel.refuse_new_privileges()
-refused = [(272, 97), (308, 268), (165, 40), (442, 442)]  # unshare, setns, mount, mount_setattr
-column = 0 if kernel.MACHINE == "x86_64" else 1
-seccomp.install(
-    [seccomp._op(0x20, 0)]
-    + [op for numbers in refused for op in (seccomp._op(0x15, numbers[column], 0, 1), seccomp._op(0x06, 0x50001))]
-    + [seccomp._op(0x06, 0x7FFF0000)]
-)
+profile = os.environ.pop("TEST_SECCOMP_PROFILE", None)
+seccomp.install(shipped.build(profile) if profile else shipped.refusing_namespaces())
 os.execv(program[0], program)

@@ -3,6 +3,7 @@
 import ast
 import fcntl
 import importlib
+import importlib.metadata  # which `invalidate_caches` would load in every session
 import io
 import linecache
 import os
@@ -149,10 +150,19 @@ def _free_name():
     return f"figure-{number}.png"
 
 
+_ours = ()
+
+
+def remember_ourselves():
+    """Run by the zygote: a session that looked over all modules for ours would copy the pages with their names."""
+    global _ours
+    _ours = tuple(name for name in sys.modules if name == "zygote" or name.split(".")[0] == __package__)
+
+
 def _forget_ourselves():
     """Leaves the interpreter as a fresh one would be: no module of ours, an empty command line."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for name in [name for name in sys.modules if name == "zygote" or name.split(".")[0] == __package__]:
+    for name in _ours:
         del sys.modules[name]
     sys.path[:] = ["", *(path for path in sys.path if path not in ("", here))]
     sys.argv[:] = [""]

@@ -10,7 +10,7 @@ import socket
 import sys
 import traceback
 
-from . import framing, processes
+from . import framing, interpreter, processes
 from .level_ns import NsLevel
 from .level_shared import SharedLevel
 from .supervisor import Supervisor
@@ -30,16 +30,26 @@ def run(control):
         os._exit(1)
     if inside:
         _wait_outside(control, config, inside)
-    for name in config["preload"]:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            pass  # not installed; then no program needs it loaded
+    _preload(config, os.path.join(level.sockets, "preload"))
+    interpreter.remember_ourselves()
     # collected garbage and reference counts would each copy pages that sessions share
     gc.collect()
     gc.freeze()
     framing.send(control, {"ready": level.describe(), "python": sys.version.split()[0]})
     Zygote(control, level, config).serve()
+
+
+def _preload(config, scratch):
+    """Loads what programs are likely to need. The environment is that of programs, for libraries that look at it once."""
+    os.mkdir(scratch, 0o700)
+    os.environ.update(config["environment"], MPLCONFIGDIR=scratch, HOME=scratch)
+    for name in config["preload"]:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # not installed, or broken: then it is for programs to find out
+            if not isinstance(error, ModuleNotFoundError):
+                print(f"{name} is not loaded for all: {_reason(error)}", file=sys.stderr)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 class Zygote:
