@@ -52,7 +52,7 @@ export function directCode(use: () => System): void {
       }
     })
 
-    test('C-04 keeps its sandbox for the next run where that is asked for', async () => {
+    test('C-06 C-09 keeps its sandbox for the next run where that is asked for', async () => {
       const first = await run({ code: 'kept = 41', container: 'auto' })
       const { id } = first.json.container
       expect(first.headers.get('otari-container-id')).toBe(id)

@@ -61,8 +61,10 @@ export async function runCode(
     const value = { run: { ...run, files }, executionMs, container: await released(session) }
     return { ok: true, value, label, isError: programFailed(run) }
   } finally {
-    // a run that was broken off is over for the client: a sandbox nobody heard of goes, and any other may be used again
-    void session.close({ discard: !told }).catch(() => {})
+    const kept = session.container() !== undefined
+    const closing = session.close({ discard: !told }).catch(() => undefined)
+    // a sandbox that somebody may come back to is free before they learn how this run ended (C-18)
+    if (kept) await closing
   }
 }
 
