@@ -200,7 +200,9 @@ function offered(turn: Turn, verdicts: Verdict[]): ToolEntry[] {
 function retarget(turn: Turn, verdicts: Verdict[]): ToolChoice | undefined {
   const choice = turn.toolChoice
   if (choice?.type !== 'typed' && choice?.type !== 'function') return choice
-  const at = turn.tools.findIndex((entry) => entry.kind === 'typed' && entry.type === choice.name)
+  const at = turn.tools.findIndex(
+    (entry) => entry.kind === 'typed' && (entry.type === choice.name || entry.raw.name === choice.name),
+  )
   const verdict = verdicts[at]
   return verdict?.action === 'run' ? { type: 'function', name: verdict.tool.name } : choice
 }

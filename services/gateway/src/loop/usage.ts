@@ -103,10 +103,11 @@ const addRaw = (one: Raw, other: Raw): Raw => ({
   value: addJson(one.value, other.value) as JsonObject,
 })
 
-/** Numbers at the same place add up, whatever the vendor calls them; of anything else the later one stands. */
+/** Numbers at the same place add up and lists go on, whatever the vendor calls them; of anything else the later one stands. */
 function addJson(one: Json | undefined, other: Json | undefined): Json {
   if (other === undefined || other === null) return one ?? null
   if (typeof one === 'number' && typeof other === 'number') return one + other
+  if (Array.isArray(one) && Array.isArray(other)) return [...one, ...other]
   if (!isObject(one) || !isObject(other)) return other
   const names = new Set([...Object.keys(one), ...Object.keys(other)])
   return Object.fromEntries(Array.from(names, (name) => [name, addJson(one[name], other[name])]))

@@ -1,6 +1,9 @@
 import type { BlockStart, Raw } from '../../conversation/events.ts'
 import type { Json, JsonObject } from '../../conversation/turn.ts'
 
+/** False for a block that only clients of another dialect could read. */
+export const isKnown = (block: BlockStart): boolean => block.kind !== 'other' || block.dialect === 'messages'
+
 /** A block as `content_block_start` has it, its upstream's own members kept where that spoke this dialect. */
 export function startOf(block: BlockStart, raw: Raw | undefined): JsonObject {
   const more = raw?.dialect === 'messages' ? raw.value : {}

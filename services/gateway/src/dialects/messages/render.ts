@@ -1,6 +1,6 @@
 import type { Answer, AnswerBlock, AnswerItem } from '../../conversation/collect.ts'
 import type { Json, JsonObject, Turn } from '../../conversation/turn.ts'
-import { inputOf, startOf } from './blocks.ts'
+import { inputOf, isKnown, startOf } from './blocks.ts'
 import { laterEnding, noEnding, readExtra } from './extras.ts'
 import { messagesFinish } from './finish.ts'
 import { containerMember, headOf } from './head.ts'
@@ -31,9 +31,10 @@ function endingOf({ extras }: Answer) {
 
 function contentOf(answer: Answer, tools: Turn['tools']): JsonObject[] {
   const shownAs = toolBlocks(tools)
-  return beforeLastWords(answer.items).flatMap((item) =>
-    item.type === 'tool' ? shownAs(item.activity) : [wholeBlock(item, citationsOf(answer, item))],
-  )
+  return beforeLastWords(answer.items).flatMap((item) => {
+    if (item.type === 'tool') return shownAs(item.activity)
+    return isKnown(item.start) ? [wholeBlock(item, citationsOf(answer, item))] : []
+  })
 }
 
 /** in a mixed turn tools run after the model's last words, and are shown before them all the same. */

@@ -4,7 +4,7 @@ import type { AnswerEvent, BlockStart, ModelEvent } from '../../conversation/eve
 import type { JsonObject, Turn } from '../../conversation/turn.ts'
 import type { AnswerWriter } from '../answer-writer.ts'
 import { blockQueue } from './block-queue.ts'
-import { deltaOf, startOf } from './blocks.ts'
+import { deltaOf, isKnown, startOf } from './blocks.ts'
 import { laterEnding, noEnding, readExtra } from './extras.ts'
 import { messagesFinish } from './finish.ts'
 import { containerMember, headOf } from './head.ts'
@@ -43,6 +43,7 @@ export function messagesStream({ model, tools }: Pick<Turn, 'model' | 'tools'>):
   }
 
   function open({ index, block, raw }: ModelEvent & { type: 'open' }): string {
+    if (!isKnown(block)) return ''
     kinds.set(index, block.kind)
     return blocks.open(index, (at) => startFrame(at, startOf(block, raw)))
   }

@@ -1,7 +1,7 @@
 import type { Json, JsonObject, Message, ModelRequest } from '../../conversation/turn.ts'
 import { ownHistory } from './own-history.ts'
 import { thinkingFor } from './thinking.ts'
-import { toolMembers } from './tools.ts'
+import { choiceMember } from './tools.ts'
 
 /**
  * The body for a client that speaks the Messages API itself: every member it sent, also those nobody here knows, in its
@@ -47,12 +47,6 @@ function ownTools(request: ModelRequest): Record<string, Json | undefined> {
   const unchanged = toolChoice === turn.toolChoice && parallelToolCalls === turn.parallelToolCalls
   return {
     tools: tools.map(({ raw }) => raw),
-    tool_choice: unchanged ? turn.raw.tool_choice : chosen(request),
+    tool_choice: unchanged ? turn.raw.tool_choice : choiceMember(toolChoice, parallelToolCalls),
   }
 }
-
-const chosen = (request: ModelRequest): Json | undefined =>
-  toolMembers(
-    { ...request, tools: request.tools.filter(({ kind }) => kind === 'function') },
-    { system: [], messages: [] },
-  ).tool_choice

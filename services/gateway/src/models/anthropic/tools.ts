@@ -10,7 +10,7 @@ import { outputSchema } from './output-schema.ts'
  */
 export function toolMembers(request: ModelRequest, { messages }: Transcript): JsonObject {
   if (request.tools.length > 0) {
-    const choice = toolChoice(request.toolChoice, request.parallelToolCalls)
+    const choice = choiceMember(request.toolChoice, request.parallelToolCalls)
     return { tools: request.tools.map(toolEntry), ...(choice && { tool_choice: choice }) }
   }
   const called = new Set(
@@ -45,7 +45,10 @@ function inputSchema(parameters: Json | undefined): JsonObject {
 }
 
 /** Chat's `parallel_tool_calls: false` is the vendor's `disable_parallel_tool_use: true` (BR-028). */
-function toolChoice(choice: ToolChoice | undefined, parallel: boolean | undefined): JsonObject | undefined {
+export function choiceMember(
+  choice: ToolChoice | undefined,
+  parallel: boolean | undefined,
+): JsonObject | undefined {
   const alone: JsonObject = parallel === false ? { disable_parallel_tool_use: true } : {}
   switch (choice?.type) {
     case undefined:
