@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { ToolFiles } from '../../src/files/tool-files.ts'
 import { countWebCalls } from '../../src/loop/limits.ts'
 import { defaultSettings } from '../../src/settings.ts'
 import type { Capabilities } from '../../src/tools/capabilities.ts'
@@ -11,8 +12,12 @@ const context = (): CallContext => ({ tenancy, signal: new AbortController().sig
 
 const capabilities: Capabilities = { search: null, fetch: false, sandbox: true, intercept: false, executor: 'auto' }
 
+/** A caller who owns whatever was stored. */
+const files: ToolFiles = { attached: [], keep: async (produced) => new Set(produced.map(({ id }) => id)) }
+
 function open(brokers: Brokers, at = context(), options = noOptions) {
-  const use = { bus: brokers.bus, settings: defaultSettings, capabilities, webCalls: countWebCalls(defaultSettings) }
+  const webCalls = countWebCalls(defaultSettings)
+  const use = { bus: brokers.bus, settings: defaultSettings, capabilities, webCalls, files }
   return codeExecution.open(options, use, at)
 }
 const run = async (brokers: Brokers, code: unknown = 'print(1)') =>
