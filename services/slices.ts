@@ -38,6 +38,7 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   defaultPricing: config.default_pricing,
   budgetEstimateDefaultOutputTokens: config.budget_estimate_default_output_tokens,
   streamMissingUsagePolicy: config.stream_missing_usage_policy,
+  responsesRetentionDays: config.responses_retention_days,
   streamingKeepaliveIntervalMs: config.streaming_keepalive_interval_ms,
   rejectUserMismatch: config.reject_user_mismatch,
   publicBaseUrl: config.public_base_url,

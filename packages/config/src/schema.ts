@@ -88,6 +88,8 @@ export const configSchema = z.strictObject({
     .int()
     .min(1_024)
     .default(32 * 1024 * 1024),
+  /** 0: the Responses API keeps nothing. */
+  responses_retention_days: z.int().min(0).max(3_650).default(30),
   streaming_keepalive_interval_ms: z.int().nonnegative().default(15_000),
   providers: z
     .record(z.string().regex(/^[a-z0-9][a-z0-9._-]*$/i, 'letters, digits, . _ and -'), provider)

@@ -75,7 +75,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const rateLimit = openRateLimit(settings)
   const direct = { bus, log, settings, identities, policies, rateLimit }
   const responses = responseStore(db)
-  const sweepingResponses = sweepResponses(responses, log)
+  const sweepingResponses = sweepResponses(responses, settings, log)
   const files = needs.files && { store: needs.files, rows: fileRows(db, settings) }
   const answers = { ...direct, capabilities, mixedTurns, models, responses, files }
   const sweeping = files && sweepRegularly({ ...files, log }, settings.filesSweepIntervalMs)

@@ -59,6 +59,8 @@ export interface GatewaySettings {
   filesRetentionHours: number | undefined
   /** CFG-33: how often what nobody may have any more is removed. */
   filesSweepIntervalMs: number
+  /** Ours: how long a response is kept that nobody goes on from; 0 keeps none. */
+  responsesRetentionDays: number
   /** Ours: one deadline for a whole completion, every round and tool call of it. */
   requestTimeoutMs: number
   /** Ours: the largest request body. */
@@ -93,6 +95,7 @@ export const defaultSettings: GatewaySettings = {
   filesMaxBytes: 512 * 1024 * 1024,
   filesRetentionHours: undefined,
   filesSweepIntervalMs: 3_600_000,
+  responsesRetentionDays: 30,
   requestTimeoutMs: 600_000,
   bodyLimitBytes: 32 * 1024 * 1024,
 }

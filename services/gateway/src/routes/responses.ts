@@ -22,10 +22,10 @@ export const responsesRoute =
   (app, _options, done) => {
     allowHalfClose(app.server)
     const endOf = requestEnds(cut)
-    const { log, responses: store } = needs
+    const { log, settings, responses: store } = needs
     app.post('/responses', { schema, validatorCompiler: takesAll }, (request, reply) => {
       const end = endOf(reply, needs.settings.requestTimeoutMs)
-      const dialect = responsesDialect({ baseUrl: baseUrlOf(request, needs), store, log })
+      const dialect = responsesDialect({ baseUrl: baseUrlOf(request, needs), settings, store, log })
       return answer(needs, dialect, request, reply, end).finally(end.done)
     })
     done()

@@ -29,8 +29,8 @@ export interface ResponseStore {
   find(owner: Owner, id: string): Promise<{ body: string; input: string } | undefined>
   /** The conversation up to and with the response `id`, oldest turn first; undefined when a part of it is missing. */
   conversation(owner: Owner, id: string): Promise<KeptTurn[] | 'too_long' | undefined>
-  /** Responses that any of these items belong to. */
-  holding(owner: Owner, itemIds: readonly string[]): Promise<{ body: string; input: string }[]>
+  /** Responses that any of these items belong to, as far as a conversation could be as large as they are together. */
+  holding(owner: Owner, itemIds: readonly string[]): Promise<{ body: string; input: string }[] | 'too_large'>
   /** False when there is none. */
   remove(owner: Owner, id: string): Promise<boolean>
   /** Removes what nobody went through for so long, and the oldest of whoever has too many; tells how many. */
@@ -120,11 +120,14 @@ export function responseStore({ kysely, prepare }: GatewayDb, limits: StoreLimit
       if (oldest.previous_id !== null) return oldest.turns >= conversationTurns ? 'too_long' : undefined
       return rows.map(({ input, replay }) => ({ input, replay }))
     },
-    holding: (owner, itemIds) =>
-      owned(owner)
-        .where(sql<boolean>`item_ids && ${[...itemIds]}::text[]`)
-        .orderBy('created_at')
-        .execute(),
+    async holding(owner, itemIds) {
+      const held = sql<boolean>`item_ids && ${[...itemIds]}::text[]`
+      const found = await owned(owner).clearSelect().select(['id', 'bytes']).where(held).execute()
+      if (found.length === 0) return []
+      if (found.reduce((sum, { bytes }) => sum + bytes, 0) > conversationBytes) return 'too_large'
+      const ids = found.map(({ id }) => id)
+      return owned(owner).where('id', 'in', ids).execute()
+    },
     async remove({ organization, workspace, user }, id) {
       const { numDeletedRows } = await kysely
         .deleteFrom('gateway.responses')

@@ -1,19 +1,23 @@
 import { counter, type Log } from '@tollgate/telemetry'
+import type { GatewaySettings } from '../settings.ts'
 import type { ResponseStore } from './store.ts'
 
 const EVERY_MS = 60 * 60_000
-/** As long as the vendor keeps them, counted from when a conversation last went through one. */
-const RETENTION_MS = 30 * 24 * 60 * 60_000
+const DAY_MS = 24 * 60 * 60_000
 
 const swept = counter('responses_swept_total', 'Stored responses removed because they were kept long enough', {})
 
 /** Sweeps every hour, never twice at once, until it is closed; replicas may sweep at the same time. */
-export function sweepResponses(store: ResponseStore, log: Log, everyMs = EVERY_MS): { close(): Promise<void> } {
+export function sweepResponses(
+  store: ResponseStore,
+  settings: Pick<GatewaySettings, 'responsesRetentionDays'>,
+  log: Log,
+): { close(): Promise<void> } {
   let sweeping: Promise<void> | undefined
 
   async function sweep(): Promise<void> {
     try {
-      const gone = await store.sweep(RETENTION_MS)
+      const gone = await store.sweep(settings.responsesRetentionDays * DAY_MS)
       swept.add(gone, {})
       if (gone > 0) log.info({ gone }, 'stored responses swept')
     } catch (err) {
@@ -25,7 +29,7 @@ export function sweepResponses(store: ResponseStore, log: Log, everyMs = EVERY_M
     sweeping ??= sweep().finally(() => {
       sweeping = undefined
     })
-  }, everyMs).unref()
+  }, EVERY_MS).unref()
 
   return {
     async close() {

@@ -12,7 +12,6 @@ import OpenAI from 'openai'
 import type { Response as Answer, ResponseInputItem, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openModels } from '../../src/models/registry.ts'
-import { responseStore } from '../../src/stored-responses/store.ts'
 import { hit, silent } from '../brokers.ts'
 import { openWith } from './gateway.ts'
 
@@ -70,14 +69,12 @@ async function start(wire: Wire, script: ModelScript) {
   const { fake, brokers, firstKey } = gateway
   gateway.script = script
   for (const list of [fake.requests, fake.refusals, brokers.settled, brokers.asked.search]) list.length = 0
-  const clientFor = (apiKey: string) => new OpenAI({ baseURL: `${gateway.url}/api/v1`, apiKey, maxRetries: 0 })
-  const client = clientFor(firstKey)
+  const client = new OpenAI({ baseURL: `${gateway.url}/api/v1`, apiKey: firstKey, maxRetries: 0 })
   const body = (more: Body): Body => ({ model: 'up:m', input: 'Hello', ...more })
 
   return {
     ...gateway,
     client,
-    clientFor,
     body,
     async ask(streamed: boolean, more: Body = {}, headers: Record<string, string> = {}): Promise<Answer> {
       if (!streamed)
@@ -345,11 +342,6 @@ describe.each([false, true])('BR-003 BR-015 L-18 thinking, streamed: %s', (strea
 })
 
 describe('what is stored', () => {
-  async function newUser(user_id: string): Promise<string> {
-    const { send, masterKey } = (await gateways['openai-chat']) as Gateway
-    await send('POST', '/api/v1/users', { key: masterKey, body: { user_id } })
-    return user_id
-  }
   const notFound = (id: string) => ({ status: 404, body: { detail: `Response with id '${id}' not found.` } })
 
   test('is read, listed and deleted by the vendor’s client', async () => {
@@ -381,7 +373,8 @@ describe('what is stored', () => {
   test('is nobody else’s: foreign, deleted, unstored and unknown ids are told alike', async () => {
     const gateway = await start('openai-chat', () => says('One.'))
     const { ask, send, body, makeKey, firstKey, masterKey } = gateway
-    const { key: bobs } = await makeKey({ user_id: await newUser('bob') })
+    await send('POST', '/api/v1/users', { key: masterKey, body: { user_id: 'bob' } })
+    const { key: bobs } = await makeKey({ user_id: 'bob' })
     const { id: kept } = await ask(false)
     const { id: deleted } = await ask(false)
     const { id: unstored, store } = (await ask(true, { store: false })) as Answer & { store: boolean }
@@ -445,38 +438,13 @@ describe('what is stored', () => {
     }
   })
 
-  test('a sweep removes what nobody went through for so long, and a conversation keeps its parts', async () => {
-    const { ask, client, db } = await start('openai-chat', () => says('x'))
-    const one = await ask(false)
-    const two = await ask(false, { previous_response_id: one.id })
-    const alone = await ask(false)
-    await db.kysely
-      .updateTable('gateway.responses')
-      .set({ used_at: new Date(Date.now() - 2 * 86_400_000) })
-      .execute()
-    await ask(false, { previous_response_id: two.id })
-    expect(await responseStore(db).sweep(86_400_000)).toBeGreaterThan(0)
-    await expect(client.responses.retrieve(alone.id)).rejects.toMatchObject({ status: 404 })
-    expect((await client.responses.retrieve(one.id)).id).toBe(one.id)
-  })
-
-  test('a conversation has a length, and a user so many responses, of which the newest stay', async () => {
-    const { ask, db, makeKey, clientFor } = await start('openai-chat', () => says('x'))
-    const one = await ask(false)
-    const two = await ask(false, { previous_response_id: one.id })
-    const owner = { organization: 'default', workspace: 'default', user: null }
-    const limits = { conversationBytes: 1_000_000, conversationTurns: 2, perUser: 1_000 }
-    const within = (less: Partial<typeof limits>) => responseStore(db, { ...limits, ...less })
-    expect(await within({}).conversation(owner, two.id)).toHaveLength(2)
-    expect(await within({ conversationTurns: 1 }).conversation(owner, two.id)).toBe('too_long')
-    expect(await within({ conversationBytes: 100 }).conversation(owner, two.id)).toBe('too_long')
-
-    const carls = clientFor((await makeKey({ user_id: await newUser('carl') })).key)
-    const made: string[] = []
-    for (let n = 0; n < 3; n++) made.push((await carls.responses.create({ model: 'up:m', input: 'x' })).id)
-    await within({ perUser: 2 }).sweep(86_400_000)
-    const kept = await db.kysely.selectFrom('gateway.responses').select('id').where('user_id', '=', 'carl').execute()
-    expect(kept.map(({ id }) => id).toSorted()).toEqual(made.slice(1).toSorted())
+  test('is nothing where the operator keeps nothing', async () => {
+    const { ask, settings, client } = await start('openai-chat', () => says('One.'))
+    onTestFinished(() => void Object.assign(settings, { responsesRetentionDays: 30 }))
+    settings.responsesRetentionDays = 0
+    const answer = await ask(true)
+    expect(answer).toMatchObject({ store: false })
+    await expect(client.responses.retrieve(answer.id)).rejects.toMatchObject({ status: 404 })
   })
 
   test('holds no key', async () => {

@@ -2,6 +2,7 @@ import type { Log } from '@tollgate/telemetry'
 import type { ClientDialect } from '../../conversation/answer.ts'
 import { type Answer, answerCollector } from '../../conversation/collect.ts'
 import type { Message, Turn } from '../../conversation/turn.ts'
+import type { GatewaySettings } from '../../settings.ts'
 import type { Owner, ResponseStore } from '../../stored-responses/store.ts'
 import { errorAnswer } from '../error-answer.ts'
 import type { Identity } from './envelope.ts'
@@ -17,6 +18,7 @@ import { responsesStream } from './stream.ts'
 export interface DialectNeeds {
   /** Where the client can reach this gateway. */
   baseUrl: string
+  settings: Pick<GatewaySettings, 'responsesRetentionDays'>
   store: ResponseStore
   log: Log
 }
@@ -34,7 +36,7 @@ export function responsesDialect(needs: DialectNeeds): ClientDialect {
     endpoint: '/api/v1/responses',
     parse(body, bodyCharacters) {
       const request = parseResponses(body, bodyCharacters)
-      asked = openAsked(request, needs.baseUrl)
+      asked = openAsked(request, needs)
       return request.turn
     },
     memory: {
@@ -73,8 +75,9 @@ interface Asked {
   output(): ReturnType<typeof openOutput>
 }
 
-function openAsked(request: ParsedRequest, baseUrl: string): Asked {
-  const { turn, include, previous, store: kept } = request
+function openAsked(request: ParsedRequest, { baseUrl, settings }: DialectNeeds): Asked {
+  const { turn, include, previous, store } = request
+  const kept = store && settings.responsesRetentionDays > 0
   const shows = gatewayItems(turn, include, baseUrl)
   const ids: string[] = []
   return {

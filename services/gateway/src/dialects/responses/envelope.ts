@@ -26,7 +26,6 @@ const REPEATED = [
   'temperature',
   'text',
   'tool_choice',
-  'tools',
   'top_p',
   'truncation',
   'user',
@@ -42,6 +41,7 @@ export function envelope(
   output: JsonObject[],
 ): JsonObject {
   const repeated = REPEATED.flatMap((name) => (turn.raw[name] == null ? [] : [[name, turn.raw[name]] as const]))
+  const tools = turn.tools.map(({ raw }) => withoutSecrets(raw))
   return {
     id,
     object: 'response',
@@ -53,9 +53,15 @@ export function envelope(
     tool_choice: 'auto',
     tools: [],
     ...Object.fromEntries(repeated),
+    ...(tools.length > 0 && { tools }),
     ...(previous !== undefined && { previous_response_id: previous }),
     store: kept,
   }
+}
+
+/** A declaration may hold what lets its provider into a server of the client's; an answer is shown and stored. */
+function withoutSecrets({ authorization: _key, headers: _keys, ...rest }: JsonObject): JsonObject {
+  return rest
 }
 
 /**

@@ -17,7 +17,7 @@ export interface ToKeep {
 
 /** An answer in the form it is stored in; undefined when it is too large for that. */
 export function keepable({ response, answer, input, previous, added }: ToKeep): KeptResponse | undefined {
-  const items = kept(input)
+  const { items, named } = kept(input)
   const output = response.output as JsonObject[]
   const texts = {
     body: JSON.stringify(response),
@@ -25,7 +25,7 @@ export function keepable({ response, answer, input, previous, added }: ToKeep): 
     replay: JSON.stringify(issuedBy(uncut(added, answer.finish.reason), answer.provider)),
   }
   if (!fits(bytesOf(texts))) return undefined
-  return { id: String(response.id), previous, ...texts, itemIds: [...idsOf(items), ...idsOf(output)] }
+  return { id: String(response.id), previous, ...texts, itemIds: [...named, ...idsOf(output)] }
 }
 
 /** Calls that an answer was cut off in have no arguments to go on with. */

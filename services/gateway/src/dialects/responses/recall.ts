@@ -47,7 +47,10 @@ async function history(id: string, store: ResponseStore, owner: Owner) {
 async function resolved(input: Given[], store: ResponseStore, owner: Owner): Promise<Given[]> {
   const named = input.flatMap(({ read }) => (read.form === 'item_reference' ? [read.item.id] : []))
   if (named.length === 0) return input
-  const items = itemsById(await store.holding(owner, named))
+  const holding = await store.holding(owner, named)
+  if (holding === 'too_large')
+    throw new Fault('invalid_request', "'input' refers to more than a request may bring: send what matters of it.")
+  const items = itemsById(holding)
   return input.map((given) => {
     if (given.read.form !== 'item_reference') return given
     const wire = items.get(given.read.item.id)

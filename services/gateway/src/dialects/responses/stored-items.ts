@@ -4,13 +4,21 @@ import { mint } from './ids.ts'
 import { inputItem } from './input-item.ts'
 import type { Given } from './items.ts'
 
-/** Items as they are kept: each can be named, and stands for itself. */
-export function kept(items: readonly Given[]): JsonObject[] {
-  return items.map(({ read, wire }) => {
+/**
+ * Items as they are kept: each has an id. `named` are those that got it here; one that a client sends back with its id
+ * is found where it was first.
+ */
+export function kept(items: readonly Given[]): { items: JsonObject[]; named: string[] } {
+  const named: string[] = []
+  const all = items.map(({ read, wire }) => {
     const { id, ...rest } = wire
-    const own = typeof id === 'string' && id !== '' ? id : mint(read.form === 'message' ? 'message' : 'item')
-    return { id: own, ...rest, type: wire.type ?? read.item.type }
+    const type = wire.type ?? read.item.type
+    if (typeof id === 'string' && id !== '') return { id, ...rest, type }
+    const made = mint(read.form === 'message' ? 'message' : 'item')
+    named.push(made)
+    return { id: made, ...rest, type }
   })
+  return { items: all, named }
 }
 
 /** An item as it is listed: words alone become a part, which is the form that clients expect. */

@@ -17,7 +17,8 @@ function render(message: Message): JsonObject[] {
     case 'system':
       return [{ role: 'system', content: systemText(message.parts) }]
     case 'assistant':
-      return [renderAssistant(message)]
+      // reasoning that was sent back alone is nothing that this wire has a message for
+      return message.raw !== undefined && message.parts.every(isThinking) ? [] : [renderAssistant(message)]
     case 'user':
     case 'tool':
       return renderUser(message.parts)
@@ -84,6 +85,8 @@ function renderAssistant({ parts, raw }: Message): JsonObject {
 
 const textOf = (parts: readonly Part[]): string =>
   parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('')
+
+const isThinking = ({ type }: Part): boolean => type === 'thinking' || type === 'redacted_thinking'
 
 /** What was said in several parts, such as hints before instructions, is told apart. */
 const systemText = (parts: readonly Part[]): string =>
