@@ -57,8 +57,11 @@ export type Part =
   /** `issuer`: the one provider it may be sent back to, as `issuerOf` names it; whoever was asked when absent. */
   | { type: 'thinking'; text: string; signature?: string; issuer?: string }
   | { type: 'redacted_thinking'; data: string; issuer?: string }
-  /** A file of this gateway's store. Its content stands in its place before any provider sees the message. */
-  | { type: 'file'; id: string }
+  /**
+   * A file of this gateway's store. Its content stands in its place before any provider sees the message; of one that is
+   * `forCode` the model only hears, where code runs that is given it (FI-14).
+   */
+  | { type: 'file'; id: string; forCode?: boolean }
   | { type: 'call'; id: string; name: string; arguments: string }
   | { type: 'result'; callId: string; text: string; isError: boolean }
   /** Something only its own dialect knows; another dialect refuses it with a 400 that names `kind`. */

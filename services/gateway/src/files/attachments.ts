@@ -64,30 +64,39 @@ export async function findAttachments(
     async show(given, codeRunsHere) {
       const showing: Showing = { store: files.store, signal, codeRunsHere, bytesLeft: undefined, characters: 0 }
       const contents = new Map<string, Part[]>()
-      for (const [id, { file, name }] of byId) contents.set(id, await showFile(file, name, showing))
-      const inPlace = (id: string) => contents.get(id) ?? []
+      for (const part of given.flatMap(({ parts }) => parts)) {
+        if (part.type !== 'file' || contents.has(keyOf(part))) continue
+        const attached = byId.get(part.id)
+        if (!attached) throw new Error('a file is to be shown that was not looked up')
+        const hidden = codeRunsHere && part.forCode === true
+        contents.set(keyOf(part), await showFile(attached.file, attached.name, hidden, showing))
+      }
+      const inPlace = (part: FilePart) => contents.get(keyOf(part)) ?? []
       return { messages: given.map((message) => filled(message, inPlace)), characters: showing.characters }
     },
   }
 }
 
+type FilePart = Part & { type: 'file' }
+const keyOf = ({ id, forCode = false }: FilePart): string => `${forCode} ${id}`
+
 /** Whatever does not name a file stays the very same object, and with it the bytes that are sent for it. */
-function filled(message: Message, contentOf: (id: string) => Part[]): Message {
+function filled(message: Message, contentOf: (part: FilePart) => Part[]): Message {
   if (!message.parts.some(({ type }) => type === 'file')) return message
-  const parts = message.parts.flatMap((part) => (part.type === 'file' ? contentOf(part.id) : [part]))
+  const parts = message.parts.flatMap((part) => (part.type === 'file' ? contentOf(part) : [part]))
   // in a form that only another dialect reads, the message is written anew from its parts
   if (message.raw?.dialect !== 'chat') return { role: message.role, parts }
   return { ...message, parts, raw: { dialect: 'chat', value: filledChat(message.raw.value, contentOf) } }
 }
 
-function filledChat(value: JsonObject, contentOf: (id: string) => Part[]): JsonObject {
+function filledChat(value: JsonObject, contentOf: (part: FilePart) => Part[]): JsonObject {
   const { content } = value
   if (!Array.isArray(content)) return value
   return {
     ...value,
     content: content.flatMap((part): Json[] => {
       const id = chatFileId(part)
-      return id === undefined ? [part] : contentOf(id).map(inChat)
+      return id === undefined ? [part] : contentOf({ type: 'file', id }).map(inChat)
     }),
   }
 }

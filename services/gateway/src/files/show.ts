@@ -34,8 +34,8 @@ function kindOf(mediaType: string): Kind | undefined {
  * A file as the model is shown it (FI-15), and where code finds it (FI-13). What comes out depends on the file and on
  * those named before it alone, so that a longer conversation begins with the same bytes.
  */
-export async function showFile(file: FileReference, name: string, showing: Showing): Promise<Part[]> {
-  const shown = await contentOf(file, showing)
+export async function showFile(file: FileReference, name: string, hidden: boolean, showing: Showing): Promise<Part[]> {
+  const shown = hidden ? undefined : await contentOf(file, showing)
   const place = `in the working directory of code_execution as ${JSON.stringify(name)}`
   if (shown === undefined) {
     return [text(`[The file ${describe(file)} is ${place}; its content is not shown.]`)]

@@ -68,7 +68,7 @@ export async function takeUpload({ store, rows, settings }: UploadNeeds, upload:
   } catch (thrown) {
     // what cannot be removed now has no row, and is swept
     await storing?.then(() => store.delete(id)).catch(() => undefined)
-    await readOn(body, 2 * maxBytes)
+    await readOn(body, Math.max(2 * maxBytes, 64 * MIB))
     throw thrown instanceof Fault && thrown.failure === 'too_large' ? tooLarge(maxBytes) : thrown
   }
 }

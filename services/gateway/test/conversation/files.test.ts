@@ -327,3 +327,51 @@ describe('files and code', () => {
     expect((await gateway.send('GET', `/api/v1/files/${id}`, { key })).status).toBe(404)
   })
 })
+
+describe('FI-11 files in the other dialects', () => {
+  const messages = (content: object[], more: object = {}, model = 'claude:m') =>
+    gateway.send('POST', '/api/v1/messages', {
+      key: gateway.firstKey,
+      body: { model, max_tokens: 100, messages: [{ role: 'user', content }], ...more },
+    })
+
+  test('FI-14 FI-15 a document is shown; what is uploaded to a container is told of, or shown where no code runs', async () => {
+    const [paper, data] = [await upload('%PDF-1.7 x', 'paper.pdf'), await upload('a,b', 'data.csv')]
+    const content = [
+      { type: 'document', source: { type: 'file', file_id: paper } },
+      { type: 'container_upload', file_id: data },
+    ]
+    script = [says('Seen.'), says('Seen.')]
+    expect((await messages(content)).status).toBe(200)
+    expect(sent(0, fakes.anthropic)[0]?.content).toEqual([
+      expect.objectContaining({ type: 'document' }),
+      words('File "data.csv":\n\na,b'),
+    ])
+    expect((await messages(content, { tools: code })).status).toBe(200)
+    const told = JSON.stringify(sent(1, fakes.anthropic))
+    expect(told).toContain('in the working directory of code_execution as \\"data.csv\\"; its content is not shown')
+    expect(told).not.toContain('a,b')
+    expect(told).not.toMatch(/file-[0-9a-f]{32}/)
+    expect(gateway.brokers.asked.seeded[0]?.files.map(({ id }) => id)).toEqual([paper, data])
+    expect(fakes.anthropic.refusals).toEqual([])
+  })
+
+  test('FI-17 a Messages request that names a foreign file is a 404 in its own form', async () => {
+    const content = [{ type: 'document', source: { type: 'file', file_id: newFileId() } }]
+    expect(await messages(content)).toMatchObject({ status: 404, text: expect.stringContaining('not_found_error') })
+    expect(asked()).toEqual([0, 0, 0])
+  })
+
+  test('a Responses input_file is shown and given to code', async () => {
+    const data = await upload('a,b', 'data.csv')
+    script = [says('Seen.')]
+    const input = [{ role: 'user', content: [{ type: 'input_file', file_id: data }] }]
+    const answer = await gateway.send('POST', '/api/v1/responses', {
+      key: gateway.firstKey,
+      body: { model: 'fake:m', input, tools: code },
+    })
+    expect(answer.status).toBe(200)
+    expect(JSON.stringify(sent())).toContain('File \\"data.csv\\":\\n\\na,b')
+    expect(gateway.brokers.asked.seeded[0]?.files.map(({ id }) => id)).toEqual([data])
+  })
+})

@@ -51,7 +51,7 @@ function shown(block: JsonObject): Part[] {
     case 'search_result':
       return [searchResult(block)]
     case 'container_upload':
-      return [file(block.file_id) ?? own(block)]
+      return typeof block.file_id === 'string' ? [{ type: 'file', id: block.file_id, forCode: true }] : [own(block)]
     case 'tool_result': {
       const parts = blocksIn(block.content).flatMap(shown)
       const text = parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('')
