@@ -1,8 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Backend, openBackend, printed, type SessionClient } from './harness.ts'
 import { hasNamespaces } from './here.ts'
 
 const here = await hasNamespaces()
+
+/** A Python of the PATH that has matplotlib; without one the test of it is skipped. */
+const drawing = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']
+  .map((folder) => join(folder, 'python3'))
+  .find((python) => {
+    try {
+      if (!existsSync(python)) return false
+      execFileSync(python, ['-I', '-c', 'import matplotlib'], { stdio: 'ignore' })
+      return true
+    } catch {
+      return false
+    }
+  })
 
 let backend: Backend
 let session: SessionClient
@@ -100,6 +116,22 @@ def close(number): del figures[number]
     ).toEqual(['figure-3.png', 'mine.png'])
     expect((await own.python('plt.get_fignums()')).stdout).toBe('[]\n')
     await own.end()
+  })
+
+  test.skipIf(!drawing)('figures of matplotlib, where it is installed, become files that are pictures', async () => {
+    const drawn = await openBackend({ python: drawing as string, warmSessions: 1 })
+    onTestFinished(() => drawn.close())
+    const own = await drawn.open()
+    const code = 'import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title("é")\nplt.show()'
+    const result = await own.python(code, 60)
+    expect(result).toMatchObject({ return_code: 0, stderr: '' })
+    expect(result.content.map(({ filename }) => filename)).toEqual(['figure-1.png'])
+    const { bytes, headers } = await own.get('figure-1.png')
+    expect(headers.get('content-type')).toBe('image/png')
+    expect(bytes.subarray(1, 4).toString()).toBe('PNG')
+    // saved by the program itself: not a second time
+    const saved = await own.python('plt.plot([1])\nplt.savefig("mine.png")\nplt.close("all")', 60)
+    expect(saved.content.map(({ filename }) => filename)).toEqual(['mine.png'])
   })
 
   test.skipIf(!here)('processes can be used, and end with their call', async () => {

@@ -8,6 +8,9 @@ import { startZygote, type Zygote } from './zygote.ts'
 
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 30_000
+const LIVED_MS = 500
+/** How long a client waits for one that is being started. */
+const RESTART_MS = 3_000
 
 /**
  * Sandboxes forked from a Python process that is started anew when it dies. Rejects with the reason when this machine
@@ -28,7 +31,20 @@ export async function openZygoteDriver(
     throw new Error(fault)
   }
   const closing = new AbortController()
+  /** Those who wait for the next one. */
+  const waiting = new Set<() => void>()
   const kept = keep(zygote)
+
+  const arrival = (): Promise<void> =>
+    new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(late)
+        waiting.delete(done)
+        resolve()
+      }
+      const late = setTimeout(done, RESTART_MS)
+      waiting.add(done)
+    })
 
   /** One at a time, for as long as the driver is open. */
   async function keep(first: Zygote): Promise<void> {
@@ -41,7 +57,8 @@ export async function openZygoteDriver(
         zygote = undefined
         if (closing.signal.aborted) return
         log.error('the process that sessions are forked from has ended, and all sessions with it')
-        if (Date.now() - began > LONGEST_PAUSE_MS) pause = FIRST_PAUSE_MS
+        // only one that ends as soon as it has begun is waited for longer each time
+        if (Date.now() - began > LIVED_MS) pause = FIRST_PAUSE_MS
       }
       await sleep(pause, undefined, { signal: closing.signal }).catch(() => {}) // closing ends the wait
       pause = Math.min(2 * pause, LONGEST_PAUSE_MS)
@@ -51,6 +68,7 @@ export async function openZygoteDriver(
         return undefined
       })
       zygote = current
+      for (const told of waiting) told()
     }
   }
 
@@ -60,11 +78,13 @@ export async function openZygoteDriver(
     python: version,
     down: () => (zygote ? undefined : 'the process that sessions are forked from is not running'),
     async create() {
+      if (!zygote && !closing.signal.aborted) await arrival()
       if (!zygote) throw new Error('the process that sessions are forked from is not running')
       return zygote.create()
     },
     async close() {
       closing.abort()
+      for (const told of waiting) told()
       await zygote?.close()
       await kept
       await zygote?.close() // one that was starting meanwhile
