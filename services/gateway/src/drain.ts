@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '@tollgate/contracts'
 import type { FastifyInstance } from 'fastify'
@@ -21,6 +22,8 @@ const SWEEP_MS = 100
  */
 export function openDrain(app: FastifyInstance): Drain {
   const cut = new AbortController()
+  // each route listens once under each of its paths, and no request does: more than ten are no leak
+  setMaxListeners(0, cut.signal)
   const closeSilent = closeSilentConnections(app.server)
   let draining = false
 
