@@ -1,4 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
+import { Fault } from '@tollgate/contracts'
 import { anthropicStream, callsTools, says } from '@tollgate/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hit } from '../brokers.ts'
@@ -278,5 +279,280 @@ describe.each(wires)('the vendor’s client over the %s wire', (wire) => {
       expect(rig.fakes[wire].refusals).toEqual([])
       expect(JSON.stringify(rig.sent(wire))).not.toContain('otari_')
     }
+  })
+})
+
+describe.each([false, true])('over the vendor’s own wire, streamed: %s', (streamed) => {
+  const ask = (params = {}, headers = {}) => rig.ask('anthropic', streamed, params, headers)
+
+  test('BR-003 BR-015 thinking is replayed with its signature around a call of ours, and shown once in order', async () => {
+    const first = [
+      { thinking: 'A', signature: 'sig-1' },
+      { text: 'x' },
+      { redacted: 'opaque' },
+      { thinking: 'B', signature: 'sig-2' },
+    ]
+    rig.play(callsTools([{ id: 'toolu_1', name: 'web_search', input: { query: 'q' } }], { first }), {
+      says: [{ thinking: 'C', signature: 'sig-3' }, { text: 'Done.' }],
+    })
+    const thinking = { type: 'enabled', budget_tokens: 1_024 }
+    const message = await ask({ thinking, tools: [searching] })
+    expect(rig.fakes.anthropic.refusals).toEqual([])
+    expect(saidIn(message)).toEqual([
+      { type: 'thinking', thinking: 'A', signature: 'sig-1' },
+      { type: 'text', text: 'x' },
+      { type: 'redacted_thinking' },
+      { type: 'thinking', thinking: 'B', signature: 'sig-2' },
+      { type: 'thinking', thinking: 'C', signature: 'sig-3' },
+      { type: 'text', text: 'Done.' },
+    ])
+    const second = rig.sent('anthropic')[1]?.messages as object[] | undefined
+    expect(second?.[1]).toEqual({
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: 'A', signature: 'sig-1' },
+        { type: 'text', text: 'x' },
+        { type: 'redacted_thinking', data: 'opaque' },
+        { type: 'thinking', thinking: 'B', signature: 'sig-2' },
+        { type: 'tool_use', id: 'toolu_1', name: 'web_search', input: { query: 'q' } },
+      ],
+    })
+
+    // and the client’s own history of it is taken back
+    rig.play(says('Yes.'))
+    await ask({
+      thinking,
+      messages: [
+        { role: 'user', content: 'hi' },
+        { role: 'assistant', content: message.content },
+        { role: 'user', content: 'Sure?' },
+      ],
+    })
+    expect(rig.fakes.anthropic.refusals).toEqual([])
+  })
+
+  test('BR-056 a pause in the provider’s own tools is gone on from, and the answer is one', async () => {
+    const paused = {
+      id: 'msg_p',
+      type: 'message',
+      role: 'assistant',
+      model: 'm',
+      content: [
+        { type: 'text', text: 'Searching. ' },
+        { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'q' } },
+      ],
+      stop_reason: 'pause_turn',
+      usage: { input_tokens: 5, output_tokens: 2 },
+    }
+    const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(paused) }
+    const tools = [{ type: 'web_search_20250305', name: 'web_search' }]
+    rig.play(json, says('Found it.'))
+    const message = await ask({ tools })
+    expect(message).toMatchObject({
+      stop_reason: 'end_turn',
+      content: [...paused.content, { type: 'text', text: 'Found it.' }],
+      usage: { input_tokens: 16, output_tokens: 9 },
+    })
+    expect(rig.fakes.anthropic.refusals).toEqual([])
+    expect(rig.sent('anthropic')[1]?.messages).toEqual([
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: paused.content },
+    ])
+    expect(rig.sent('anthropic')[0]?.tools).toEqual(tools)
+    // at the bound the client is told as the vendor would tell it
+    rig.play(json)
+    expect((await ask({ tools, max_tool_iterations: 1 })).stop_reason).toBe('pause_turn')
+  })
+
+  test('BR-043 an overloaded provider is a 529, and its quota headers reach its clients', async () => {
+    rig.play({
+      status: 529,
+      headers: { 'retry-after': '3', 'anthropic-ratelimit-unified-status': 'rejected', 'set-cookie': 'a=b' },
+      body: JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'busy' } }),
+    })
+    const error = (await ask().catch((thrown: unknown) => thrown)) as { status: number; headers: Headers }
+    expect(error.status).toBe(529)
+    expect(Object.fromEntries(error.headers)).toMatchObject({
+      'retry-after': '3',
+      'anthropic-ratelimit-unified-status': 'rejected',
+    })
+    expect(error.headers.has('set-cookie')).toBe(false)
+  })
+})
+
+describe('the API beside its answers', () => {
+  test('the vendor’s client of beta features reads both ways, and its features reach the vendor', async () => {
+    for (const [provider, tools] of [
+      ['anthropic', []],
+      ['anthropic', [searching]],
+      ['openai-chat', []],
+    ] as const) {
+      const params = {
+        model: `${provider}:m`,
+        max_tokens: 100,
+        messages: [{ role: 'user' as const, content: 'hi' }],
+        tools: tools as never,
+        betas: ['context-management-2025-06-27'],
+      }
+      rig.play(says('Hello.'), says('Hello.'))
+      const whole = await rig.sdk.beta.messages.create(params)
+      const streamed = await rig.sdk.beta.messages.stream(params).finalMessage()
+      for (const message of [whole, streamed])
+        expect(message).toMatchObject({ model: `${provider}:m`, content: [{ type: 'text', text: 'Hello.' }] })
+      expect(rig.fakes[provider].requests.map(({ headers }) => headers['anthropic-beta'])).toEqual(
+        provider === 'anthropic' ? [params.betas[0], params.betas[0]] : [undefined, undefined],
+      )
+    }
+  })
+
+  test('BR-029 tokens are counted by a provider that counts, and estimated for any other, tools included', async () => {
+    const messages = [{ role: 'user' as const, content: 'x'.repeat(400) }]
+    const schema = { type: 'object' as const, properties: { a: { type: 'string', description: 'd'.repeat(4_000) } } }
+    const tools = [{ name: 'f', input_schema: schema }]
+    const count = async (provider: string, more = {}) =>
+      (await rig.sdk.messages.countTokens({ model: `${provider}:m`, messages, ...more })).input_tokens
+    rig.play()
+    const sent = JSON.stringify([undefined, messages, tools]).length
+    expect(await count('anthropic', { tools })).toBe(sent)
+    expect(rig.fakes.anthropic.refusals).toEqual([])
+    expect(rig.sent('anthropic')).toEqual([{ model: 'm', messages, tools }])
+    for (const provider of ['openai-chat', 'compatible']) {
+      const bare = await count(provider)
+      expect(bare).toBe(101)
+      expect((await count(provider, { tools })) - bare).toBeGreaterThan(1_000)
+      const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'A'.repeat(1e6) } }
+      expect(await count(provider, { messages: [{ role: 'user', content: [image] }] })).toBeLessThan(2_000)
+    }
+    // a tool of ours counts as the model would be shown it
+    expect(await count('openai-chat', { tools: [searching] })).toBeGreaterThan(130)
+    expect(rig.brokers.asked.reserved).toEqual([])
+    expect(rig.brokers.settled).toEqual([])
+  })
+
+  test.each([
+    ['/api/v1/messages', { messages: [] }, 422, expect.any(Array)],
+    ['/api/v1/messages/count_tokens', { messages: [] }, 422, expect.any(Array)],
+    ['/api/v1/messages', { model: 'nobody:m' }, 404, 'not_found_error'],
+    ['/api/v1/messages/count_tokens', { model: 'nobody:m' }, 404, 'not_found_error'],
+    ['/api/v1/messages', { tools: [{ type: 'otari_web_fetch', extra: 1 }] }, 400, 'invalid_request_error'],
+    ['/api/v1/messages', { mcp_servers: [{}] }, 400, 'invalid_request_error'],
+    ['/v1/messages', { model: 'openai-chat:m', top_k: 3 }, 400, 'invalid_request_error'],
+    [
+      '/api/v1/messages',
+      { model: 'openai-chat:m', tools: [{ type: 'foo_20990101', name: 'foo' }] },
+      400,
+      'invalid_request_error',
+    ],
+  ])('R-60 R-65 %s with %j is a %i', async (path, body, status, type) => {
+    rig.play()
+    const reply = await rig.post('anthropic', body, {}, path)
+    expect(reply.status).toBe(status)
+    expect(await reply.json()).toEqual(
+      typeof type === 'string'
+        ? { detail: { type: 'error', error: { type, message: expect.any(String) } } }
+        : { detail: type },
+    )
+    expect([...rig.sent('anthropic'), ...rig.sent('openai-chat')]).toEqual([])
+  })
+
+  test('R-60 R-61 prices that are missing and keys that are wrong are told in this dialect', async () => {
+    const { reserve } = rig.brokers
+    rig.brokers.reserve = async () => {
+      throw new Fault('pricing_required', 'no price')
+    }
+    rig.play()
+    const unpriced = await rig.post('anthropic', { tools: [searching] })
+    rig.brokers.reserve = reserve
+    expect([unpriced.status, await unpriced.json()]).toEqual([
+      402,
+      { detail: { type: 'error', error: { type: 'api_error', message: 'no price' } }, code: 'pricing_required' },
+    ])
+    const unknown = await rig.post('anthropic', {}, { 'otari-key': 'gw-wrong' })
+    expect([unknown.status, await unknown.json()]).toMatchObject([
+      401,
+      { detail: { error: { type: 'authentication_error' } } },
+    ])
+  })
+
+  test('A-05 with the master key a user is named as metadata.user_id', async () => {
+    rig.play()
+    const reply = await rig.post('anthropic', {}, { 'otari-key': rig.gateway.masterKey })
+    expect([reply.status, JSON.stringify(await reply.json())]).toEqual([
+      400,
+      expect.stringContaining("'metadata.user_id' field is required"),
+    ])
+  })
+
+  test('R-56 C-04 code by the vendor’s keyword comes back as a pair, and is told in words when it is echoed', async () => {
+    const tools = [{ type: 'code_execution_20250825', name: 'code_execution' }]
+    for (const streamed of [false, true]) {
+      rig.play(callsTools([{ name: 'code_execution', input: { code: 'print(1)' } }]), says('It is 1.'))
+      const { content } = await rig.ask('openai-chat', streamed, { tools })
+      expect(content).toMatchObject([
+        {
+          type: 'server_tool_use',
+          id: expect.stringMatching(OURS),
+          name: 'code_execution',
+          input: { code: 'print(1)' },
+        },
+        {
+          type: 'code_execution_tool_result',
+          content: { type: 'code_execution_result', stdout: '1\n', stderr: '', return_code: 0, content: [] },
+        },
+        { type: 'text', text: 'It is 1.' },
+      ])
+      for (const provider of wires) {
+        rig.play(says('Yes.'))
+        await rig.ask(provider, streamed, {
+          messages: [
+            { role: 'user', content: 'hi' },
+            { role: 'assistant', content },
+            { role: 'user', content: 'Sure?' },
+          ],
+        })
+        expect(rig.fakes[provider].refusals).toEqual([])
+        const text = JSON.stringify(rig.sent(provider))
+        expect(text).toContain('I ran this code')
+        expect(text).toContain('print(1)')
+        expect(text).not.toContain('otari_')
+      }
+    }
+  })
+
+  test('BR-053 L-06 a model that keeps searching is told to answer, and its calls never reach the client', async () => {
+    for (const provider of wires) {
+      const searches = () => callsTools([{ name: 'web_search', input: { query: 'x' } }])
+      rig.play(searches(), searches(), says('Enough.'))
+      const message = await rig.ask(provider, true, { tools: [searching], max_tool_iterations: 3, system: 'S' })
+      expect(message).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'Enough.' }] })
+      expect(rig.fakes[provider].refusals).toEqual([])
+      expect(JSON.stringify(rig.sent(provider)[2])).toContain('No more tool calls are available')
+      rig.play(searches())
+      const stuck = await rig.post(provider, { tools: [searching], max_tool_iterations: 1 })
+      expect([stuck.status, JSON.stringify(await stuck.json())]).toEqual([
+        422,
+        expect.stringContaining('max_tool_iterations=1'),
+      ])
+    }
+  })
+
+  test('two turns of one conversation give the vendor bodies with the same beginning, with hints and tools of ours', async () => {
+    const first = { role: 'user' as const, content: 'one' }
+    const body = {
+      system: [{ type: 'text', text: 'S', cache_control: { type: 'ephemeral' } }],
+      tools: [searching, weather],
+    }
+    rig.play(says('A'), says('B'))
+    await rig.ask('anthropic', false, { ...body, messages: [first] })
+    await rig.ask('anthropic', false, {
+      ...body,
+      messages: [first, { role: 'assistant', content: 'A' }, { role: 'user', content: 'two' }],
+    } as never)
+    const [one = '', two = ''] = rig.fakes.anthropic.requests.map(({ text }) => text)
+    const shared = one.slice(0, one.indexOf(']', one.indexOf('"messages"')))
+    expect(shared).toContain('one')
+    expect(two.startsWith(shared)).toBe(true)
+    const [{ system, tools }, later] = rig.sent('anthropic') as [Record<string, unknown>, Record<string, unknown>]
+    expect([later.system, later.tools]).toEqual([system, tools])
   })
 })

@@ -15,8 +15,9 @@ import { openWith } from './gateway.ts'
 export const wires = ['anthropic', 'openai-chat'] as const
 export type ProviderWire = (typeof wires)[number]
 
-export type Ask = Partial<Omit<Anthropic.MessageCreateParamsNonStreaming, 'stream' | 'tools'>> & {
+export type Ask = Partial<Omit<Anthropic.MessageCreateParamsNonStreaming, 'stream' | 'tools' | 'system'>> & {
   tools?: object[]
+  system?: string | object[]
   [more: string]: unknown
 }
 
