@@ -34,6 +34,29 @@ export const billingReserve = rpc({
   output: z.object({ hold: z.string() }),
 })
 
+/**
+ * What each candidate of a fallback chain would cost by the estimate, and why one may not be asked: nothing prices its
+ * model or a tool it would run (S-13, X-17). Reserves nothing.
+ */
+export const billingQuote = rpc({
+  subject: 'tg.v1.billing.quote',
+  delivery: 'direct',
+  idempotent: true,
+  input: billingReserve.input.pick({ tenancy: true, estimate: true, budgetExempt: true }).extend({
+    candidates: z.array(billingReserve.input.pick({ modelKeys: true, tools: true })).max(64),
+  }),
+  output: z.object({
+    /** In the order they were asked about. */
+    candidates: z.array(
+      z.object({
+        refusal: z.string().nullable(),
+        /** Micro-dollars; 0 where the model has no price. */
+        estimate: z.string().regex(/^\d+$/),
+      }),
+    ),
+  }),
+})
+
 /** Gives a hold back when no work was done at all (P-46). */
 export const billingRelease = rpc({
   subject: 'tg.v1.billing.release',

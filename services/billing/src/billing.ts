@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import {
   billingDeletePrice,
   billingPrices,
+  billingQuote,
   billingRelease,
   billingReserve,
   billingSetPrice,
@@ -19,7 +20,7 @@ import { openPriceBook } from './price-book.ts'
 import { deletePrice, listPrices, setPrice } from './price-store.ts'
 import { releaseHold } from './release.ts'
 import { repeat } from './repeat.ts'
-import { reserver } from './reserve.ts'
+import { quote, reserver } from './reserve.ts'
 import { settler } from './settle.ts'
 import { SWEEP_BATCH, sweepHolds } from './sweep.ts'
 import { toolLineStore } from './tool-lines.ts'
@@ -61,6 +62,7 @@ export async function startBilling(needs: BillingNeeds): Promise<Running> {
     book.refresh().catch((err) => log.warn({ err }, 'changed prices could not be read; the next look tries again'))
   })
   await bus.serve(billingReserve, async (request, { signal }) => ({ hold: await reserve(request, signal) }))
+  await bus.serve(billingQuote, (chain) => quote(book, requirePricing, chain))
   await bus.serve(billingRelease, async ({ hold, tenancy }) => {
     await releaseHold(db, book, hold, tenancy)
     return {}

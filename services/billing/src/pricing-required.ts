@@ -8,7 +8,11 @@ export type Reservation = z.output<typeof billingReserve.input>
  * The refusal of work that nothing prices, or undefined. Looks for the rows that settlement would use (P-16); of several
  * tools the first declared is named (P-19), a tool before the model.
  */
-export function pricingRefusal({ tools, modelKeys }: Reservation, prices: Prices, span: Span): Fault | undefined {
+export function pricingRefusal(
+  { tools, modelKeys }: Pick<Reservation, 'tools' | 'modelKeys'>,
+  prices: Prices,
+  span: Span,
+): Fault | undefined {
   const tool = tools.find(({ keys }) => !prices.ofTool(keys, span))
   if (tool) return new Fault('pricing_required', toolText(tool.tool))
   const [own] = modelKeys

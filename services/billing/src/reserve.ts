@@ -1,5 +1,6 @@
-import { type Cost, costAtPrice, Fault } from '@tollgate/contracts'
+import { type billingQuote, type Cost, costAtPrice, Fault } from '@tollgate/contracts'
 import type { Database } from '@tollgate/db'
+import type { z } from 'zod'
 import { capped } from './amounts.ts'
 import { batched } from './batched.ts'
 import { jsonRows } from './json-rows.ts'
@@ -70,6 +71,23 @@ export function reserver(db: Database, book: PriceBook, requirePricing: boolean)
   }
 }
 
+/** Prices each candidate of a chain, as reserving it would; a refusal is made sure of. */
+export async function quote(
+  book: PriceBook,
+  requirePricing: boolean,
+  { candidates, estimate, budgetExempt }: z.output<typeof billingQuote.input>,
+): Promise<z.input<typeof billingQuote.output>> {
+  const refusalOf = (candidate: (typeof candidates)[number]) =>
+    requirePricing && !budgetExempt ? pricingRefusal(candidate, book.now(), present()) : undefined
+  if (candidates.some(refusalOf)) await book.refresh()
+  return {
+    candidates: candidates.map((candidate) => ({
+      refusal: refusalOf(candidate)?.message ?? null,
+      estimate: String(estimatedCost({ ...candidate, estimate }, book.now())),
+    })),
+  }
+}
+
 /** A refusal is made sure of: the price may have been set on another replica just now. */
 async function checkPrices(book: PriceBook, request: Reservation): Promise<void> {
   if (!pricingRefusal(request, book.now(), present())) return
@@ -96,7 +114,7 @@ function holdInput(request: Reservation, prices: Prices) {
 }
 
 /** What the request is expected to cost in tokens; nothing when its model has no price. */
-function estimatedCost({ modelKeys, estimate }: Reservation, prices: Prices): Cost {
+function estimatedCost({ modelKeys, estimate }: Pick<Reservation, 'modelKeys' | 'estimate'>, prices: Prices): Cost {
   const price = prices.ofModel(modelKeys, present())
   if (!price) return 0n
   const { inputTokens, outputTokens } = estimate

@@ -34,6 +34,8 @@ import { usageRoutes } from './routes/usage.ts'
 import { userRoutes } from './routes/users.ts'
 import { webPolicyRoutes } from './routes/web-policy.ts'
 import { workspaceRoutes } from './routes/workspaces.ts'
+import { openCoolDowns } from './routing/cool-down.ts'
+import { noRouting, openRouting, type RoutingSettings } from './routing/routing.ts'
 import type { GatewaySettings } from './settings.ts'
 import { responseStore } from './stored-responses/store.ts'
 import { sweepResponses } from './stored-responses/sweep.ts'
@@ -53,6 +55,8 @@ export interface GatewayNeeds extends CommonNeeds {
   masterKey?: string
   providers: Readonly<Record<string, ProviderSettings>>
   demoProvider: boolean
+  /** Named policies and aliases; none when absent. */
+  routing?: RoutingSettings
 }
 
 const READY_MS = 1_000
@@ -69,6 +73,8 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     used: lastUsed.note,
   })
   const models = openModels({ providers: needs.providers, demo: needs.demoProvider, log })
+  const routing = openRouting(needs.routing ?? noRouting, models)
+  const coolDowns = openCoolDowns()
   const capabilities = openCapabilities({ bus, settings, log })
   const policies = openPolicies({ db, bus, settings })
   const mixedTurns = rememberMixedTurns()
@@ -77,7 +83,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const responses = responseStore(db)
   const sweepingResponses = sweepResponses(responses, settings, log)
   const files = needs.files && { store: needs.files, rows: fileRows(db, settings) }
-  const answers = { ...direct, capabilities, mixedTurns, models, responses, files }
+  const answers = { ...direct, capabilities, mixedTurns, models, routing, coolDowns, responses, files }
   const sweeping = files && sweepRegularly({ ...files, log }, settings.filesSweepIntervalMs)
   const notReady = () => whyNotReady(bus, db)
 
@@ -119,6 +125,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       const ended = await drain.close(deadline)
       identities.close()
       policies.close()
+      coolDowns.close()
       await Promise.all([lastUsed.close(), models.close(), sweeping?.close(), sweepingResponses.close()])
       return ended
     },

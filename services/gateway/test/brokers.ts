@@ -1,5 +1,6 @@
 import { type Bus, memoryBus } from '@tollgate/bus'
 import {
+  billingQuote,
   billingRelease,
   billingReserve,
   type Fault,
@@ -44,6 +45,7 @@ export interface Brokers {
     closed: string[]
     closes: In<typeof sandboxClose>[]
     renewed: string[]
+    quoted: In<typeof billingQuote>[]
     reserved: In<typeof billingReserve>[]
     released: string[]
     describes: number
@@ -60,6 +62,7 @@ export interface Brokers {
   close(input: In<typeof sandboxClose>): Promise<Out<typeof sandboxClose>>
   seed(input: In<typeof sandboxSeed>): Promise<Out<typeof sandboxSeed>>
   exec(input: In<typeof sandboxExec>, signal: AbortSignal, emit: Emit): Promise<Out<typeof sandboxExec>>
+  quote(input: In<typeof billingQuote>): Promise<Out<typeof billingQuote>>
   reserve(input: In<typeof billingReserve>): Promise<Out<typeof billingReserve>>
   inLoop: z.input<typeof searchDescribe.output>['inLoop']
   inLoopFetch: z.input<typeof searchDescribe.output>['inLoopFetch']
@@ -112,6 +115,7 @@ export async function openBrokers(): Promise<Brokers> {
       closed: [],
       closes: [],
       renewed: [],
+      quoted: [],
       reserved: [],
       released: [],
       describes: 0,
@@ -152,6 +156,7 @@ export async function openBrokers(): Promise<Brokers> {
     close: async () => ({}),
     seed: async ({ files }) => ({ names: files.map(({ name }) => name) }),
     exec: async () => ({ status: 'ok', stdout: '1\n', stderr: '', returnCode: 0, files: [] }),
+    quote: async ({ candidates }) => ({ candidates: candidates.map(() => ({ refusal: null, estimate: '0' })) }),
     reserve: async ({ tenancy }) => ({ hold: `hold-${tenancy.request}` }),
     inLoop: exaInstance,
     inLoopFetch: null,
@@ -209,6 +214,10 @@ export async function openBrokers(): Promise<Brokers> {
   await bus.serve(sandboxRenew, async ({ container }) => {
     asked.renewed.push(container)
     return { renewed: true }
+  })
+  await bus.serve(billingQuote, async (input) => {
+    brokers.asked.quoted.push(input)
+    return brokers.quote(input)
   })
   await bus.serve(billingReserve, async (input) => {
     asked.reserved.push(input)

@@ -3,7 +3,6 @@ import { Fault, type HeldContainer, type Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { actFor } from '../auth/acting-user.ts'
-import { refuseModel } from '../auth/allowed-models.ts'
 import type { Identities } from '../auth/identities.ts'
 import type { Identity } from '../auth/identity.ts'
 import type { RateLimit } from '../auth/rate-limit.ts'
@@ -16,6 +15,8 @@ import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop
 import { answering, endingOf } from '../loop/answering.ts'
 import { canForward } from '../models/provider.ts'
 import type { ModelRegistry } from '../models/registry.ts'
+import { candidatesOf } from '../routing/candidates.ts'
+import type { Routing } from '../routing/routing.ts'
 import { type Answer, collectAnswer } from './collect.ts'
 import { openEventStream } from './event-stream.ts'
 import type { AnswerEvent } from './events.ts'
@@ -50,6 +51,7 @@ export interface Memory {
 export interface AnswerNeeds extends LoopNeeds {
   identities: Identities
   models: ModelRegistry
+  routing: Routing
   rateLimit: RateLimit
 }
 
@@ -72,7 +74,8 @@ export async function answer(
   try {
     const parsed = dialect.parse(body, bodyText.length, headers)
     const acting = await actFor(identity, parsed.user, { dialect: dialect.name, ...needs })
-    refuseModel(acting, parsed.model)
+    const route = needs.routing.route(parsed.model)
+    const candidates = candidatesOf(route, parsed.model, acting, needs.models, dialect.name)
     const tenancy = tenancyOf(acting, id)
     const turn = (await dialect.memory?.recall(tenancy)) ?? parsed
     const attachments = await findAttachments(needs.files, viewOf(acting), turn.messages, signal)
@@ -81,7 +84,8 @@ export async function answer(
       attachments,
       bodyText,
       headers,
-      candidates: [needs.models.resolve(turn.model)],
+      candidates,
+      rules: route.rules,
       tenancy,
       budgetExempt: acting.budgetExempt,
       endpoint: dialect.endpoint,
@@ -92,7 +96,7 @@ export async function answer(
     const exchange: Exchange = { needs, dialect, reply, request }
     const admission = await admit(needs, request)
     await limitRate(needs, acting, admission)
-    await way(admission)(exchange, admission)
+    await respond(exchange, admission)
   } catch (thrown) {
     await refuse(needs, dialect, reply, thrown)
   }
@@ -108,13 +112,18 @@ async function limitRate({ rateLimit }: AnswerNeeds, acting: Identity, { tally }
   }
 }
 
-type Way = (exchange: Exchange, admission: Admission) => Promise<void>
-
-/** Bytes go through as they are where no tool runs here and the provider speaks what the client reads. */
-function way({ attempts, first }: Admission): Way {
-  const { provider, plan } = first
-  if (attempts.length === 1 && plan.owned.size === 0 && canForward(provider, plan.turn)) return forwardAnswer
-  return plan.turn.stream ? streamAnswer : collectedAnswer
+/**
+ * Bytes go through as they are where no tool runs here and the provider speaks what the client reads. Of a chain that
+ * holds for every candidate that is asked before one for which it does not.
+ */
+async function respond(exchange: Exchange, admission: Admission): Promise<void> {
+  const { walk } = admission
+  for (;;) {
+    const { provider, plan } = walk.current
+    if (plan.owned.size > 0 || !canForward(provider, plan.turn)) break
+    if (await forwardAnswer(exchange, admission)) return
+  }
+  await (exchange.request.turn.stream ? streamAnswer : collectedAnswer)(exchange, admission)
 }
 
 async function collectedAnswer({ needs, dialect, reply, request }: Exchange, admission: Admission): Promise<void> {

@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 import { actFor } from '../auth/acting-user.ts'
-import { refuseModel } from '../auth/allowed-models.ts'
 import { tenancyOf } from '../auth/tenancy.ts'
 import { parseCountTokens } from '../dialects/messages/parse.ts'
 import { planEach } from '../loop/admission.ts'
 import { tokensOf } from '../loop/usage.ts'
 import type { CallLimits } from '../models/provider.ts'
 import { UpstreamFault } from '../models/upstream-fault.ts'
+import { candidatesOf } from '../routing/candidates.ts'
 import type { AnswerNeeds } from './answer.ts'
 import type { ModelRequest, Part } from './turn.ts'
 
@@ -26,10 +26,9 @@ export async function countTokens(
 ): Promise<number> {
   const turn = parseCountTokens(body, bodyText.length, headers)
   const acting = await actFor(identity, turn.user, { dialect: 'messages', ...needs })
-  refuseModel(acting, turn.model)
-  const candidate = needs.models.resolve(turn.model)
-  const request = { turn, headers, bodyText, tenancy: tenancyOf(acting, id), candidates: [candidate] }
-  const { plan, provider, model } = (await planEach(needs, request)).first
+  const candidates = candidatesOf(needs.routing.route(turn.model), turn, acting, needs.models, turn.dialect)
+  const request = { turn, headers, bodyText, tenancy: tenancyOf(acting, id), candidates }
+  const { number, plan, provider, model } = (await planEach(needs, request)).first
   needs.rateLimit.take(acting)
   const { messages, tools, toolChoice } = plan
   const { parallelToolCalls } = plan.turn
@@ -38,7 +37,7 @@ export async function countTokens(
     if (provider.countTokens) return await provider.countTokens(asked, limits)
   } catch (thrown) {
     const unserved = thrown instanceof UpstreamFault && NOT_SERVED.has(thrown.upstreamStatus)
-    if (candidate.type === 'anthropic' || !unserved) throw thrown
+    if (candidates[number]?.type === 'anthropic' || !unserved) throw thrown
   }
   return estimate(asked)
 }

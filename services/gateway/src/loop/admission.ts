@@ -1,26 +1,29 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Bus } from '@tollgate/bus'
-import { Fault, type PriceKey, type Tenancy } from '@tollgate/contracts'
+import { Fault, type Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Message, Turn } from '../conversation/turn.ts'
 import type { Attachments, Files } from '../files/attachments.ts'
 import { withoutForeignThinking } from '../models/issuer.ts'
-import type { ModelProvider } from '../models/provider.ts'
-import type { ResolvedModel } from '../models/registry.ts'
+import { Uncarried } from '../models/uncarried.ts'
 import type { KnownPolicies } from '../policies/known-policies.ts'
 import { narrowsNothing, type Policies } from '../policies/policy.ts'
+import type { CoolDowns } from '../routing/cool-down.ts'
+import type { RouteRules } from '../routing/routing.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { codeExecution } from '../tools/code-execution.ts'
 import { webSearch } from '../tools/web-search.ts'
-import type { PassedOver } from './attempts.ts'
+import { type Attempt, askedOf, type Candidate, type Chain, type PassedOver, pricedTools, whyNone } from './chain.ts'
 import { readExecutors } from './executors.ts'
-import { targetOf } from './keywords.ts'
+import { runsNatively, targetOf, toolForKeyword } from './keywords.ts'
 import type { MixedTurns } from './mixed-turns.ts'
-import { mayRunHere, type Plan, plan, readsPolicies } from './plan.ts'
+import { mayRunHere, plan, readsPolicies } from './plan.ts'
 import { usableOptions } from './policed.ts'
+import { priceChain } from './priced.ts'
 import { reserve, type Tally } from './tally.ts'
 import { meterUsage, tokensOf, type UsageMeter } from './usage.ts'
+import { openWalk, type Walk } from './walk.ts'
 
 /** What the loop needs of the gateway, whichever request it serves. */
 export interface LoopNeeds {
@@ -30,6 +33,8 @@ export interface LoopNeeds {
   capabilities(): Promise<Capabilities>
   policies: Pick<KnownPolicies, 'of'>
   mixedTurns: MixedTurns
+  /** Undefined: no model is let rest. */
+  coolDowns?: CoolDowns | undefined
   /** Undefined where files are switched off. */
   files?: Files | undefined
 }
@@ -39,7 +44,9 @@ export interface TurnRequest {
   bodyText: string
   headers: IncomingHttpHeaders
   /** In the order they are tried. */
-  candidates: readonly ResolvedModel[]
+  candidates: readonly Candidate[]
+  /** When the next of them is tried; by default for every failure of a provider. */
+  rules?: RouteRules | undefined
   tenancy: Tenancy
   budgetExempt: boolean
   /** The path of the API that was called, as it stands in usage rows. */
@@ -56,23 +63,17 @@ export interface TurnRequest {
 /** As much of a request as what is sent for it depends on. */
 export type TurnToPlan = Pick<TurnRequest, 'turn' | 'headers' | 'bodyText' | 'tenancy' | 'candidates'>
 
-export interface Attempt {
-  /** Its place among the candidates. */
-  number: number
-  provider: ModelProvider
-  model: string
-  plan: Plan
-}
-
 /** A request that may be served: planned for every candidate, and with money set aside. */
 export interface Admission {
   /** In the order of the candidates. */
-  attempts: readonly (Attempt | PassedOver)[]
+  attempts: Chain
   /** The first of them that is asked. */
   first: Attempt
   capabilities: Capabilities
   usage: UsageMeter
   tally: Tally
+  /** Who is asked, and when another one. */
+  walk: Walk
 }
 
 const runsNothing: Capabilities = { search: null, fetch: false, sandbox: false, intercept: false, executor: 'auto' }
@@ -84,9 +85,17 @@ const runsNothing: Capabilities = { search: null, fetch: false, sandbox: false, 
 export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Admission> {
   const { bus, log, settings } = needs
   const { tenancy, deadline, signal } = request
-  const { attempts, asks, first, capabilities, policies } = await planEach(needs, request)
+  const planned = await planEach(needs, request)
+  const { capabilities, policies } = planned
+  const attached = await showFiles(request, planned.asks)
+  const estimate = {
+    inputTokens: tokensOf(request.turn.bodyCharacters + attached),
+    outputTokens: request.turn.maxOutputTokens ?? settings.budgetEstimateDefaultOutputTokens,
+  }
+  const { attempts, dearest } = await priceChain(bus, planned.attempts, { ...request, capabilities, estimate })
+  const asks = askedOf(attempts)
+  const first = asks[0] ?? planned.first
   warnOfOptions(needs, asks, policies, capabilities)
-  const attached = await showFiles(request, asks)
 
   const usage = meterUsage(settings.streamMissingUsagePolicy)
   const tally = await reserve(
@@ -94,17 +103,24 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
     {
       endpoint: request.endpoint,
       model: { name: first.model, provider: first.provider.name },
+      pricedLike: { name: dearest.model, provider: dearest.provider.name },
       tools: pricedTools(asks, capabilities),
-      estimate: {
-        inputTokens: tokensOf(request.turn.bodyCharacters + attached),
-        outputTokens: request.turn.maxOutputTokens ?? settings.budgetEstimateDefaultOutputTokens,
-      },
+      estimate,
       budgetExempt: request.budgetExempt,
       deadline,
       signal,
     },
   )
-  return { attempts, first, capabilities, usage, tally }
+  const walk = openWalk({
+    candidates: attempts,
+    rules: request.rules ?? {},
+    coolDowns: needs.coolDowns,
+    tally,
+    usage,
+    log,
+    request: { id: tenancy.request, signal, deadline },
+  })
+  return { attempts, first, capabilities, usage, tally, walk }
 }
 
 /** What each candidate would be sent; refuses what the declarations alone earn a refusal for. */
@@ -115,12 +131,21 @@ export async function planEach(
   const executors = readExecutors(headers)
   const capabilities = mayRunHere(given) ? await needs.capabilities() : runsNothing
   const turn = { ...given, messages: needs.mixedTurns.restore(tenancy, given.messages) }
-  const asked = { turn, bodyText, settings: needs.settings, capabilities, executors, policies: narrowsNothing }
+  const codeHere = declaresCodeTwice(turn, candidates)
+  const asked = {
+    turn,
+    bodyText,
+    settings: needs.settings,
+    capabilities,
+    executors,
+    policies: narrowsNothing,
+    codeHere,
+  }
   const policies = candidates.some((candidate) => readsPolicies({ ...asked, target: targetOf(candidate) }))
     ? await needs.policies.of(tenancy.workspace)
     : narrowsNothing
   const attempts = candidates.map((candidate, number) => planned(candidate, number, { ...asked, policies }))
-  const asks = attempts.filter((attempt) => 'plan' in attempt)
+  const asks = askedOf(attempts)
   const [first] = asks
   if (first === undefined) throw whyNone(attempts)
   return { attempts, asks, first, capabilities, policies }
@@ -141,24 +166,33 @@ async function showFiles({ attachments }: TurnRequest, asks: Attempt[]): Promise
 
 /** A candidate that a policy keeps from what the request needs is passed over, and no reason to refuse it all. */
 function planned(
-  candidate: ResolvedModel,
+  candidate: Candidate,
   number: number,
   asked: Omit<Parameters<typeof plan>[0], 'target'>,
 ): Attempt | PassedOver {
-  const { provider, model } = candidate
+  const { provider, model, refused } = candidate
+  if (refused) return { number, provider, model, refused }
   const turn = { ...asked.turn, messages: withoutForeignThinking(asked.turn.messages, provider.name) }
   try {
     return { number, provider, model, plan: plan({ ...asked, turn, target: targetOf(candidate) }) }
   } catch (thrown) {
-    if (!(thrown instanceof Fault && thrown.failure === 'forbidden')) throw thrown
+    const skips = thrown instanceof Uncarried || (thrown instanceof Fault && thrown.failure === 'forbidden')
+    if (!skips) throw thrown
     return { number, provider, model, refused: thrown }
   }
 }
 
-/** With nobody left to ask, the refusal is the answer: the first one's, should they differ. */
-function whyNone(attempts: (Attempt | PassedOver)[]): Error {
-  const refusals = attempts.flatMap((attempt) => ('refused' in attempt ? [attempt.refused] : []))
-  return refusals[0] ?? new Error('a request was admitted without a model to answer it')
+/**
+ * X-14: a request that declares code both ways has every attempt run it alike: here, unless every model of the chain runs
+ * the keyword itself.
+ */
+function declaresCodeTwice(turn: Turn, candidates: readonly Candidate[]): boolean {
+  const types = turn.tools.flatMap((entry) => (entry.kind === 'typed' ? [entry.type] : []))
+  const keywords = types.filter((type) => toolForKeyword(type) === codeExecution)
+  if (keywords.length === 0 || !types.includes(codeExecution.type)) return false
+  return !candidates.every((candidate) =>
+    keywords.every((keyword) => runsNatively(keyword, turn.dialect, targetOf(candidate))),
+  )
 }
 
 /** S-35: an option of the workspace that the provider does not take is left out, and said to be so. */
@@ -166,10 +200,4 @@ function warnOfOptions({ log }: LoopNeeds, attempts: Attempt[], { web }: Policie
   if (!attempts.some(({ plan: { owned } }) => owned.has(webSearch.name))) return
   const { problems } = usableOptions(web, capabilities)
   if (problems.length > 0) log.warn({ problems }, 'options of a workspace’s web-search policy were left out')
-}
-
-/** Every tool any attempt may run, in declaration order, so that the first without a price is the one named (P-19). */
-function pricedTools(attempts: Attempt[], capabilities: Capabilities): { tool: string; keys: PriceKey[] }[] {
-  const tools = attempts.flatMap(({ plan: { owned } }) => Array.from(owned.values(), ({ tool }) => tool))
-  return [...new Set(tools)].map((tool) => ({ tool: tool.name, keys: tool.priceKeys(capabilities) }))
 }

@@ -16,7 +16,7 @@ import { openToolbox } from './toolbox.ts'
 export async function* answering(
   { bus, log, settings, mixedTurns, files }: LoopNeeds,
   { turn, tenancy, signal, deadline, added, attachments }: TurnRequest,
-  { attempts: candidates, capabilities, usage, tally }: Admission,
+  { walk, capabilities, usage, tally }: Admission,
 ): AsyncGenerator<AnswerEvent> {
   const webCalls = countWebCalls(settings)
   /** Whether the client knows of a sandbox that is kept. */
@@ -25,19 +25,14 @@ export async function* answering(
   const toolbox = openToolbox({ bus, settings, capabilities, webCalls, ...ofTools }, tally, log, turn.maxToolCalls)
   try {
     const events = attempts(
-      candidates,
-      async function* ({ number, provider, model, plan }) {
+      walk,
+      async function* ({ number, provider, model, plan }, signal) {
         const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline }
-        tally.attempt(number, { name: model, provider: provider.name })
         webCalls.serve(plan, capabilities)
         await toolbox.open(plan.owned.values(), at)
         yield* rounds({ provider, model, plan, toolbox, usage, mixedTurns, added, at })
       },
-      {
-        absorbed: tally.absorbed,
-        passedOver: ({ number, provider, model, refused }) =>
-          tally.passedOver(number, { name: model, provider: provider.name }, refused.message),
-      },
+      turn,
     )
     for await (const event of events) {
       if (event.type === 'container') {

@@ -1,50 +1,47 @@
-import type { Fault } from '@tollgate/contracts'
 import type { AnswerEvent } from '../conversation/events.ts'
-import { UpstreamFault } from '../models/upstream-fault.ts'
-
-/** A candidate that this gateway does not ask: a policy refuses what it would run here (X-17, S-13). */
-export interface PassedOver {
-  number: number
-  provider: { readonly name: string }
-  model: string
-  refused: Fault
-}
-
-/** What became of candidates that gave no answer. */
-export interface Unanswered {
-  /** The attempt under way failed, and another stands in for it. */
-  absorbed(fault: UpstreamFault): void
-  passedOver(candidate: PassedOver): void
-}
+import type { Walk } from './walk.ts'
 
 /**
- * Answers from the first candidate that can. Another is tried only while nothing has gone out, and only for a failure of
- * the provider: what this gateway refused or limited would only happen twice (L-37). Where none is left, the last failure
- * is the answer.
+ * Answers from the first candidate that can, as `walk` has them. An answer that is collected counts as begun with its
+ * first whole message, a streamed one with its first event (L-37).
  */
-export async function* attempts<C extends object>(
-  candidates: readonly (C | PassedOver)[],
-  answer: (candidate: C) => AsyncIterable<AnswerEvent>,
-  { absorbed, passedOver }: Unanswered,
+export async function* attempts(
+  walk: Walk,
+  answer: (attempt: Walk['current'], signal: AbortSignal) => AsyncIterable<AnswerEvent>,
+  { stream }: { stream: boolean },
 ): AsyncGenerator<AnswerEvent> {
-  let failed: UpstreamFault | undefined
-  for (const candidate of candidates) {
-    if ('refused' in candidate) {
-      passedOver(candidate)
-      continue
-    }
-    if (failed) absorbed(failed)
-    let begun = false
+  for (;;) {
+    const { signal } = walk.start()
     try {
-      for await (const event of answer(candidate)) {
-        begun = true
-        yield event
-      }
+      for await (const event of begunBy(answer(walk.current, signal), stream, walk.began)) yield event
+      walk.answered()
       return
     } catch (thrown) {
-      if (begun || !(thrown instanceof UpstreamFault && thrown.retryable)) throw thrown
-      failed = thrown
+      walk.failed(thrown)
+    } finally {
+      walk.over()
     }
   }
-  throw failed ?? new Error('a request was answered without a model to ask')
+}
+
+/** Holds the events of a first message that is collected, so that nothing of it is left should it break off. */
+async function* begunBy(
+  events: AsyncIterable<AnswerEvent>,
+  stream: boolean,
+  began: () => void,
+): AsyncGenerator<AnswerEvent> {
+  let held: AnswerEvent[] | undefined = stream ? undefined : []
+  for await (const event of events) {
+    if (held === undefined) {
+      began()
+      yield event
+      continue
+    }
+    held.push(event)
+    if (event.type !== 'tool' && event.type !== 'finish') continue
+    began()
+    yield* held
+    held = undefined
+  }
+  if (held) yield* held
 }

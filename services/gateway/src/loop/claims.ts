@@ -16,6 +16,7 @@ export interface Claim {
   pin: Executor | null
   capabilities: Capabilities
   container: ContainerWish
+  codeHere: boolean
 }
 
 /** Whether a provider's keyword runs here on this attempt; false leaves it to the provider (T-15..T-18). */
@@ -47,7 +48,7 @@ function claimsSearch(claim: Claim): boolean {
  * the code runs as long as none of them does (C-24). Without a sandbox no pin is read (X-09).
  */
 function claimsCode(claim: Claim): boolean {
-  const { capabilities, executors, container } = claim
+  const { capabilities, executors, container, codeHere } = claim
   const pin = capabilities.sandbox ? claim.pin : null
   const header = executors.code_execution
   if (pin !== null && header !== undefined && header !== pin) {
@@ -57,7 +58,8 @@ function claimsCode(claim: Claim): boolean {
     )
   }
   const executor = pin ?? header ?? capabilities.executor
-  if (capabilities.sandbox) return (executor === 'auto' && namesOurs(container)) || chosen(claim, executor)
+  if (capabilities.sandbox)
+    return (executor === 'auto' && (codeHere || namesOurs(container))) || chosen(claim, executor)
   if (executor !== 'otari') return false
   throw new Fault(
     'invalid_request',

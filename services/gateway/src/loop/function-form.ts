@@ -13,5 +13,12 @@ export const functionForm = (tool: Tool, dialect: Dialect): ToolEntry => ({
 const forms: Record<Dialect, (tool: Tool) => JsonObject> = {
   chat: ({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }),
   messages: ({ name, description, parameters }) => ({ name, description, input_schema: parameters }),
-  responses: ({ name, description, parameters }) => ({ type: 'function', name, description, parameters }),
+  // taken for a strict one where it does not say
+  responses: ({ name, description, parameters }) => ({
+    type: 'function',
+    name,
+    description,
+    parameters,
+    strict: false,
+  }),
 }

@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { Message, ToolChoice, ToolEntry, Turn } from '../conversation/turn.ts'
+import { Uncarried } from '../models/uncarried.ts'
 import type { Policies } from '../policies/policy.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
@@ -29,6 +30,8 @@ export interface PlanInput {
   /** What holds for the workspace; asked for where `readsPolicies` says that it matters. */
   policies: Policies
   target: Target
+  /** Code that is declared in both ways runs here on every attempt (X-14). */
+  codeHere?: boolean | undefined
 }
 
 export interface OwnedTool {
@@ -100,7 +103,7 @@ export function plan(input: PlanInput): Plan {
 /** An `otari_*` type always runs here (T-14), a function never does (T-19), a provider's keyword as it is claimed. */
 export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInput): Verdict {
   if (entry.kind === 'function') return { action: 'forward' }
-  const { capabilities, executors, policies, target, turn } = input
+  const { capabilities, executors, policies, target, turn, codeHere = false } = input
   const own = toolOfType(entry.type)
   if (own !== undefined) {
     if (!own.available(capabilities)) throw new Fault('invalid_request', own.unavailable)
@@ -117,6 +120,7 @@ export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInp
     pin: policies.code.executor,
     capabilities,
     container,
+    codeHere,
   })
   return claimed ? { action: 'run', tool } : { action: 'forward' }
 }
@@ -181,7 +185,7 @@ function refuseUncarried({ turn, target }: PlanInput, verdicts: Verdict[]): void
   if (target.dialect === turn.dialect) return
   turn.tools.forEach((entry, at) => {
     if (entry.kind === 'function' || verdicts[at]?.action === 'run') return
-    throw new Fault('invalid_request', `The tool type '${entry.type}' cannot be sent to the provider of this model`)
+    throw new Uncarried('invalid_request', `The tool type '${entry.type}' cannot be sent to the provider of this model`)
   })
 }
 

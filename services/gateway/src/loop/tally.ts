@@ -34,6 +34,8 @@ export interface Model {
 export interface Reservation {
   endpoint: string
   model: Model
+  /** Whose price the estimate is made with, where another candidate costs more (A-16). */
+  pricedLike?: Model
   tools: { tool: string; keys: PriceKey[] }[]
   estimate: { inputTokens: number; outputTokens: number }
   budgetExempt: boolean
@@ -84,7 +86,7 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
       endpoint,
       model: first.name,
       provider: first.provider,
-      modelKeys: modelKeys(first),
+      modelKeys: modelKeys(reservation.pricedLike ?? first),
       tools,
       estimate,
       budgetExempt,
@@ -162,5 +164,5 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
   }
 }
 
-const modelKeys = ({ name, provider, isTool }: Model): PriceKey[] =>
+export const modelKeys = ({ name, provider, isTool }: Model): PriceKey[] =>
   isTool ? [] : [{ kind: 'model', key: `${provider}:${name}` }]

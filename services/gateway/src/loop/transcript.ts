@@ -1,6 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { BlockStart, ModelEvent } from '../conversation/events.ts'
-import type { Message, Part } from '../conversation/turn.ts'
+import type { JsonObject, Message, Part } from '../conversation/turn.ts'
 
 export type Finish = ModelEvent & { type: 'finish' }
 
@@ -28,6 +28,8 @@ export interface Transcript {
 
 export function openTranscript(): Transcript {
   const blocks = new Map<number, SaidBlock>()
+  /** Items of a Responses upstream, each as it ended: what it is shown again. */
+  const items: JsonObject[] = []
   let finish: Finish | undefined
   return {
     finish() {
@@ -38,6 +40,7 @@ export function openTranscript(): Transcript {
       switch (event.type) {
         case 'open':
           blocks.set(event.index, { start: event.block, text: '', signature: undefined })
+          if (event.block.kind === 'other' && event.block.dialect === 'responses') items.push(event.block.value)
           break
         case 'delta': {
           const block = blocks.get(event.index)
@@ -49,13 +52,20 @@ export function openTranscript(): Transcript {
           if (block) block.signature = event.signature
           break
         }
+        case 'close':
+          if (event.raw?.dialect === 'responses') items.push(event.raw.value)
+          break
         case 'finish':
           finish = event
           break
       }
     },
     calls: () => Array.from(blocks.values(), callOf).filter((call) => call !== undefined),
-    message: () => ({ role: 'assistant', parts: Array.from(blocks.values()).flatMap(partOf) }),
+    message: () => ({
+      role: 'assistant',
+      parts: Array.from(blocks.values()).flatMap(partOf),
+      ...(items.length > 0 && { raw: { dialect: 'responses', value: { items: [...items] } } }),
+    }),
   }
 }
 

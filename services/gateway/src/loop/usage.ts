@@ -22,6 +22,8 @@ export interface UsageMeter {
   hearForwarded(tokens: TokenCounts | undefined, characters: number): void
   /** The round came to its end: where nobody reported usage, `fail` throws (P-50). */
   endRound(): void
+  /** The round's answer is given up for another model's: it costs nothing (P-45). */
+  forgetRound(): void
   /** True once a model was asked. */
   asked(): boolean
   /** What is owed so far; a round that was broken off counts as it stands. */
@@ -35,6 +37,8 @@ export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']):
   let settled: UsageTotal = { tokens: noTokens, estimated: false }
   let reported: (ModelEvent & { type: 'usage' }) | undefined
   let round: { request: ModelRequest; characters: number; events: number; counted: boolean } | undefined
+  /** What stood when it began. */
+  let before = { settled, reported }
   let asked = false
 
   const withRound = (): UsageTotal => {
@@ -46,6 +50,7 @@ export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']):
     beginRound(request) {
       asked = true
       settled = withRound()
+      before = { settled, reported }
       round = { request, characters: 0, events: 0, counted: false }
     },
     hear(event) {
@@ -66,6 +71,12 @@ export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']):
       const uncounted = round !== undefined && !round.counted
       if (uncounted && policy === 'fail') throw new Fault('upstream', 'the model provider reported no usage')
       settled = withRound()
+      round = undefined
+    },
+    forgetRound() {
+      if (round === undefined) return
+      settled = before.settled
+      reported = before.reported
       round = undefined
     },
     asked: () => asked,

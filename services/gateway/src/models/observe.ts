@@ -4,6 +4,7 @@ import { counter, histogram, upTo } from '@tollgate/telemetry'
 import type { ModelEvent } from '../conversation/events.ts'
 import type { ModelRequest } from '../conversation/turn.ts'
 import type { ModelProvider } from './provider.ts'
+import { asUncarried } from './uncarried.ts'
 
 const labels = { provider: upTo(50), outcome: upTo(20) }
 const calls = counter('model_calls_total', 'Calls of model providers by outcome', labels)
@@ -27,7 +28,7 @@ export function observed(provider: ModelProvider): ModelProvider {
         call.end('ok')
       } catch (error) {
         call.end(Fault.from(error).failure)
-        throw error
+        throw asUncarried(error)
       } finally {
         call.end('abandoned')
       }
@@ -42,7 +43,7 @@ export function observed(provider: ModelProvider): ModelProvider {
           return forwarded
         } catch (error) {
           call.end(Fault.from(error).failure)
-          throw error
+          throw asUncarried(error)
         }
       },
     }),

@@ -1,5 +1,6 @@
 import type { Failure } from '@tollgate/contracts'
 import { z } from 'zod'
+import type { FailureKind } from './failure-kind.ts'
 import { safeText } from './safe-text.ts'
 import { brokenAnswer, type Origin, UpstreamFault } from './upstream-fault.ts'
 
@@ -9,6 +10,7 @@ interface Row {
   retryable: boolean
   /** The provider's own words may reach the client: they are about the client's request, not about our account. */
   quote: boolean
+  kind?: FailureKind
 }
 
 /**
@@ -50,6 +52,7 @@ function rowOf(status: number): Row {
         text: "the model provider refused this gateway's account",
         retryable: true,
         quote: false,
+        kind: 'account',
       }
     case 408:
     case 504:
@@ -114,6 +117,7 @@ export function faultOfStatus(
   return new UpstreamFault(row.failure, text || row.text, origin, {
     upstreamStatus: status,
     retryable: row.retryable,
+    ...(row.kind && { kind: row.kind }),
     cause: new Error(`provider ${origin.name} answered ${status}`),
     ...(aboutUs ? {} : { headers: passed, ...retryAfter(passed) }),
   })

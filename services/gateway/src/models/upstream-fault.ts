@@ -1,5 +1,6 @@
 import { type Failure, Fault } from '@tollgate/contracts'
 import type { Wire } from '../conversation/turn.ts'
+import type { FailureKind } from './failure-kind.ts'
 
 /** Who failed, as far as every part of one provider instance needs to know it. */
 export interface Origin {
@@ -17,6 +18,8 @@ interface UpstreamOptions extends ErrorOptions {
   retryable: boolean
   headers?: Record<string, string>
   retryAfterSeconds?: number
+  /** Where it does not follow from the failure: see `kindOf`. */
+  kind?: FailureKind
 }
 
 /**
@@ -27,6 +30,7 @@ export class UpstreamFault extends Fault {
   readonly wire: Wire
   readonly upstreamStatus: number | undefined
   readonly retryable: boolean
+  readonly kind: FailureKind | undefined
   /** Headers worth passing on, in lower case: `retry-after` and the vendor's quota headers (BR-043). */
   readonly headers: Readonly<Record<string, string>>
 
@@ -35,6 +39,7 @@ export class UpstreamFault extends Fault {
     this.wire = wire
     this.upstreamStatus = options.upstreamStatus
     this.retryable = options.retryable
+    this.kind = options.kind
     this.headers = options.headers ?? {}
   }
 }
@@ -51,5 +56,9 @@ export const brokenAnswers = {
 } as const
 
 export function brokenAnswer(kind: keyof typeof brokenAnswers, origin: Origin, cause?: unknown): UpstreamFault {
-  return new UpstreamFault('upstream', brokenAnswers[kind], origin, { retryable: true, cause })
+  return new UpstreamFault('upstream', brokenAnswers[kind], origin, {
+    retryable: true,
+    cause,
+    kind: kind === 'unreachable' ? 'connection' : 'broken_answer',
+  })
 }

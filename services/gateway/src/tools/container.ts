@@ -1,6 +1,7 @@
 import { type containerWish, Fault, noSuchContainer } from '@tollgate/contracts'
 import type { z } from 'zod'
 import type { Json } from '../conversation/turn.ts'
+import { Uncarried } from '../models/uncarried.ts'
 
 /** What a request says about a sandbox that outlives it (C-02, C-07). */
 export type ContainerWish =
@@ -43,7 +44,7 @@ export function keptContainer(wish: ContainerWish): z.input<typeof containerWish
 /** Code that runs at the provider: what only this gateway could have named would reach it as a malformed id (C-23). */
 export function refuseOurContainer(wish: ContainerWish): void {
   if (!namesOurs(wish) && !(wish.kind === 'auto' && wish.plainWord)) return
-  throw new Fault(
+  throw new Uncarried(
     'invalid_request',
     'container names a sandbox this gateway holds, and the code execution for this request runs on the provider, which cannot reach it. Drop the field, or send Otari-Code-Execution: otari to run the code here.',
   )

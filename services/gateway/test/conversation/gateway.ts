@@ -11,6 +11,8 @@ import { fileRoutes } from '../../src/routes/files.ts'
 import { messagesRoute } from '../../src/routes/messages.ts'
 import { responsesRoute } from '../../src/routes/responses.ts'
 import { storedResponseRoutes } from '../../src/routes/stored-responses.ts'
+import { openCoolDowns } from '../../src/routing/cool-down.ts'
+import { noRouting, openRouting, type RoutingSettings } from '../../src/routing/routing.ts'
 import type { GatewaySettings } from '../../src/settings.ts'
 import { responseStore } from '../../src/stored-responses/store.ts'
 import { openCapabilities } from '../../src/tools/capabilities.ts'
@@ -42,7 +44,12 @@ export async function startWith(models: ModelRegistry, settings: Partial<Gateway
 }
 
 /** The same for all tests of a file, which closes it. */
-export async function openWith(models: ModelRegistry, settings: Partial<GatewaySettings> = {}, store?: FileStore) {
+export async function openWith(
+  models: ModelRegistry,
+  settings: Partial<GatewaySettings> = {},
+  store?: FileStore,
+  routing: RoutingSettings = noRouting,
+) {
   const brokers = await openBrokers()
   const { bus } = brokers
   const rig = await startRig({
@@ -62,6 +69,8 @@ export async function openWith(models: ModelRegistry, settings: Partial<GatewayS
         mixedTurns,
         identities,
         models,
+        routing: openRouting(routing, models, () => 0),
+        coolDowns: openCoolDowns(),
         rateLimit,
         responses: responseStore(db),
         files: store && { store, rows: fileRows(db, current) },

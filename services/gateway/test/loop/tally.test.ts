@@ -313,7 +313,7 @@ test('L-37 BR-030 nothing is tried again once anything went out, nor for a failu
   const { serve, brokers } = await openLoop()
   const begun = scripted([() => breaksOff(answers('The answer is').slice(0, 3), providerDown)], { name: 'first' })
   const spare = scripted([answers('A')], { name: 'second' })
-  await expect(gather(serve(turnOf([]), [begun, spare]))).rejects.toMatchObject({ status: 502 })
+  await expect(gather(serve(turnOf([], { stream: true }), [begun, spare]))).rejects.toMatchObject({ status: 502 })
   const ours = scripted([() => breaksOff([], () => new Fault('invalid_request', 'cannot be carried'))], {
     name: 'first',
   })
