@@ -1,4 +1,8 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Fault } from '@tollgate/contracts'
+import { localFiles, newFileId } from '@tollgate/files'
 import {
   callsTools,
   type FakeModel,
@@ -51,8 +55,9 @@ async function open(wire: Wire): Promise<Gateway> {
       ? ({ type: 'anthropic', apiBase: fake.url, models: [] } as const)
       : ({ type: 'openai-compatible', apiBase: `${fake.url}/v1`, models: [] } as const)
   const models = openModels({ providers: { up }, demo: false, log: silent })
-  const gateway: Gateway = { ...(await openWith(models)), fake, script: [] }
-  closes.push(gateway.close, models.close, fake.close)
+  const folder = await mkdtemp(join(tmpdir(), 'responses-'))
+  const gateway: Gateway = { ...(await openWith(models, {}, await localFiles(folder))), fake, script: [] }
+  closes.push(gateway.close, models.close, fake.close, () => rm(folder, { recursive: true }))
   return gateway
 }
 
@@ -485,6 +490,35 @@ describe('what runs here', () => {
       expect(fake.refusals).toEqual([])
     },
   )
+
+  test('R-51 an image is where the request arrived, or where the operator says', async () => {
+    const { ask, brokers, settings, url } = await start('openai-chat', (_body, round) => (round % 2 ? says('1') : runs))
+    const { exec } = brokers
+    onTestFinished(() => {
+      brokers.exec = exec
+      settings.publicBaseUrl = undefined
+    })
+    brokers.exec = async () => ({
+      status: 'ok',
+      stdout: '',
+      stderr: '',
+      returnCode: 0,
+      files: [
+        { name: 'plot.png', file: { id: newFileId(), name: 'plot.png', mediaType: 'image/png', bytes: 4 } },
+        { name: 'a.csv', file: { id: newFileId(), name: 'a.csv', mediaType: 'text/csv', bytes: 4 } },
+      ],
+    })
+    const images = async () => {
+      const { output } = await ask(true, { tools: [{ type: 'code_interpreter' }] })
+      return output.flatMap((item) => (item.type === 'code_interpreter_call' ? item.outputs : []))
+    }
+    const at = (base: string) => [
+      { type: 'image', url: expect.stringMatching(`^${base}/api/v1/files/file-[\\w-]+/content$`) },
+    ]
+    expect(await images()).toEqual(at(url))
+    settings.publicBaseUrl = 'https://gw.example.com'
+    expect(await images()).toEqual(at('https://gw.example.com'))
+  })
 
   test('R-57 what ran here is words in the next turn, and no search is sent on', async () => {
     const { ask, shown, fake } = await start('openai-chat', [asks('x'), runs, says('1'), says('Bye.')])

@@ -322,6 +322,14 @@ describe('a Responses stream', () => {
     })
   })
 
+  test('A-34 repeats a declaration without what lets its provider into another server', async () => {
+    const secret = { authorization: 'sk-secret', headers: { 'x-key': 'sk-secret' } }
+    const tools = [{ type: 'mcp', server_label: 's', ...secret }, { type: 'web_search' }]
+    const { stream, whole } = await shown([start, ...text(0, 'x'), finish()], { tools })
+    expect(whole.tools).toEqual([{ type: 'mcp', server_label: 's' }, { type: 'web_search' }])
+    expect(stream).not.toContain('sk-secret')
+  })
+
   test('repeats what was asked, and leaves out what would be null', async () => {
     const members = { instructions: 'Be brief.', metadata: { a: 'b' }, temperature: 0, user: null, tool_choice: 'none' }
     const { response } = await sound([start, ...text(0, 'x'), finish()], members)
