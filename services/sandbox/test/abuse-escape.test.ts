@@ -151,7 +151,7 @@ for path in ("/tmp/x", "/dev/shm/x", "x"): open(path, "w").write(seen)`
 })
 
 describe.skipIf(!here)('the network', () => {
-  test('E1 D21 BR-133 nothing of the host is reached: its ports, its own API, its socket files', async () => {
+  test('E1 E6 D21 BR-133 nothing of the host is reached: its ports, its own API, its socket files', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'canary-'))
     let reached = 0
     const count = () => {

@@ -68,6 +68,21 @@ describe('what is put is there', () => {
     await own.end()
   })
 
+  test('G7 a listing tells nothing of what a link points at', async () => {
+    const own = await backend.open()
+    printed(
+      await own.python(
+        'import os\nos.symlink("/etc/passwd", "link")\nos.symlink("/etc", "folder")\nopen("a", "w").close()',
+      ),
+    )
+    expect((await own.list()).body.files.map(({ path }) => path)).toEqual(['a'])
+    expect((await own.list('link')).status).toBe(403)
+    expect((await own.list('folder')).status).toBe(403)
+    const viewed = await own.edit({ command: 'view', path: '.' })
+    expect(viewed.stdout).not.toMatch(/passwd|root:/)
+    await own.end()
+  })
+
   test('a file is read while a program runs', async () => {
     await session.put('still.txt', 'here')
     const running = session.python('import time; time.sleep(2)')
