@@ -13,6 +13,7 @@ import { findAttachments } from '../files/attachments.ts'
 import { viewOf } from '../files/rows.ts'
 import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop/admission.ts'
 import { answering, endingOf } from '../loop/answering.ts'
+import type { OpenServers, RequestServers } from '../mcp-client/servers.ts'
 import { canForward } from '../models/provider.ts'
 import type { ModelRegistry } from '../models/registry.ts'
 import { candidatesOf } from '../routing/candidates.ts'
@@ -53,6 +54,7 @@ export interface AnswerNeeds extends LoopNeeds {
   models: ModelRegistry
   routing: Routing
   rateLimit: RateLimit
+  openServers: OpenServers
 }
 
 /** A request on its way, with everything that writing its answer takes. */
@@ -71,6 +73,7 @@ export async function answer(
   reply: FastifyReply,
   { signal, deadline }: RequestEnd,
 ): Promise<void> {
+  let servers: RequestServers | undefined
   try {
     const parsed = dialect.parse(body, bodyText.length, headers)
     const acting = await actFor(identity, parsed.user, { dialect: dialect.name, ...needs })
@@ -79,9 +82,11 @@ export async function answer(
     const tenancy = tenancyOf(acting, id)
     const turn = (await dialect.memory?.recall(tenancy)) ?? parsed
     const attachments = await findAttachments(needs.files, viewOf(acting), turn.messages, signal)
+    servers = await needs.openServers(turn.mcpServers, tenancy, { signal, deadline })
     const request: TurnRequest = {
       turn,
       attachments,
+      servers,
       bodyText,
       headers,
       candidates,
@@ -99,6 +104,8 @@ export async function answer(
     await respond(exchange, admission)
   } catch (thrown) {
     await refuse(needs, dialect, reply, thrown)
+  } finally {
+    servers?.close()
   }
 }
 
@@ -118,7 +125,7 @@ async function limitRate({ rateLimit }: AnswerNeeds, acting: Identity, { tally }
  */
 async function respond(exchange: Exchange, admission: Admission): Promise<void> {
   const { walk } = admission
-  for (;;) {
+  while (exchange.request.servers === undefined) {
     const { provider, plan } = walk.current
     if (plan.owned.size > 0 || !canForward(provider, plan.turn)) break
     if (await forwardAnswer(exchange, admission)) return

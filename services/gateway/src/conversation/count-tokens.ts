@@ -3,6 +3,7 @@ import { actFor } from '../auth/acting-user.ts'
 import { tenancyOf } from '../auth/tenancy.ts'
 import { parseCountTokens } from '../dialects/messages/parse.ts'
 import { planEach } from '../loop/admission.ts'
+import { offeredBy, prepared } from '../loop/prepared.ts'
 import { tokensOf } from '../loop/usage.ts'
 import type { CallLimits } from '../models/provider.ts'
 import { UpstreamFault } from '../models/upstream-fault.ts'
@@ -26,10 +27,14 @@ export async function countTokens(
 ): Promise<number> {
   const turn = parseCountTokens(body, bodyText.length, headers)
   const acting = await actFor(identity, turn.user, { dialect: 'messages', ...needs })
-  const candidates = candidatesOf(needs.routing.route(turn.model), turn, acting, needs.models, turn.dialect)
-  const request = { turn, headers, bodyText, tenancy: tenancyOf(acting, id), candidates }
-  const { number, plan, provider, model } = (await planEach(needs, request)).first
+  const candidates = candidatesOf(needs.routing.route(turn.model), turn.model, acting, needs.models, turn.dialect)
+  const tenancy = tenancyOf(acting, id)
+  const planned = await planEach(needs, { turn, headers, bodyText, tenancy, candidates })
+  const { number, provider, model } = planned.first
   needs.rateLimit.take(acting)
+  const servers = await needs.openServers(turn.mcpServers, tenancy, limits)
+  const offered = await offeredBy(servers, turn, planned.attempts).finally(() => servers?.close())
+  const plan = prepared(planned.first.plan, offered, needs.settings)
   const { messages, tools, toolChoice } = plan
   const { parallelToolCalls } = plan.turn
   const asked: ModelRequest = { turn: plan.turn, model, messages, tools, toolChoice, parallelToolCalls, stream: false }

@@ -1,13 +1,14 @@
 import type { Dialect } from '../conversation/turn.ts'
+import { type Vendor, vendorOf } from '../models/presets.ts'
 import { dialectOfWire } from '../models/provider.ts'
 import type { ResolvedModel } from '../models/registry.ts'
 import { codeExecution } from '../tools/code-execution.ts'
-import type { Tool } from '../tools/tool.ts'
+import type { BuiltIn } from '../tools/tool.ts'
 import { webFetch } from '../tools/web-fetch.ts'
 import { webSearch } from '../tools/web-search.ts'
 
 /** Provider keywords a tool of ours can stand in for (T-31). Any other type is the provider's alone. */
-const keywords: { pattern: RegExp; tool: Tool }[] = [
+const keywords: { pattern: RegExp; tool: BuiltIn }[] = [
   { pattern: /^web_search(_\d{8})?$/, tool: webSearch },
   { pattern: /^web_search_preview(_\d{4}_\d{2}_\d{2})?$/, tool: webSearch },
   { pattern: /^web_fetch_\d{8}$/, tool: webFetch },
@@ -15,11 +16,8 @@ const keywords: { pattern: RegExp; tool: Tool }[] = [
   { pattern: /^code_interpreter$/, tool: codeExecution },
 ]
 
-export const toolForKeyword = (type: string): Tool | undefined =>
+export const toolForKeyword = (type: string): BuiltIn | undefined =>
   keywords.find(({ pattern }) => pattern.test(type))?.tool
-
-/** Whose model it is, as far as its own tools differ. Claude on another cloud is not `anthropic` (X-15). */
-export type Vendor = 'anthropic' | 'openai' | 'deepseek' | 'gemini' | 'other'
 
 /** Where one attempt goes. */
 export interface Target {
@@ -29,19 +27,11 @@ export interface Target {
   dialect: Dialect | undefined
 }
 
-/** A compatible server is a vendor's own where its instance bears the vendor's name. */
-const vendorsByName: ReadonlySet<string> = new Set<Vendor>(['deepseek', 'gemini'])
-
 export const targetOf = ({ provider: { name, wire }, model, type }: ResolvedModel): Target => ({
   vendor: vendorOf(name, type),
   model,
   dialect: dialectOfWire[wire],
 })
-
-function vendorOf(name: string, type: ResolvedModel['type']): Vendor {
-  if (type === 'openai' || type === 'anthropic') return type
-  return vendorsByName.has(name) ? (name as Vendor) : 'other'
-}
 
 interface NativePair {
   keyword: RegExp

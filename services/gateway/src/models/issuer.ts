@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isObject } from '../conversation/json.ts'
 import type { Message, Part } from '../conversation/turn.ts'
 
 /** Tells providers apart without naming them. */
@@ -11,8 +12,16 @@ export function withoutForeignThinking(messages: Message[], provider: string): M
   return messages.flatMap((message) => {
     const parts = message.parts.filter((part) => !issued(part) || part.issuer === own)
     if (parts.length === message.parts.length) return [message]
-    return parts.length > 0 || message.raw !== undefined ? [{ ...message, parts }] : []
+    return parts.length > 0 || message.raw !== undefined ? [withoutReasoning({ ...message, parts })] : []
   })
+}
+
+/** The items of a message keep as little of it as its parts. */
+function withoutReasoning(message: Message): Message {
+  const { raw } = message
+  if (raw?.dialect !== 'responses' || !Array.isArray(raw.value.items)) return message
+  const items = raw.value.items.filter((item) => !isObject(item) || item.type !== 'reasoning')
+  return { ...message, raw: { ...raw, value: { items } } }
 }
 
 /** Thoughts as they are kept, for the one provider that had them. */

@@ -14,7 +14,7 @@ const tracer = trace.getTracer('@tollgate/gateway')
 
 /** A provider whose every call is a span, a count and a measurement; nothing of what was said is recorded. */
 export function observed(provider: ModelProvider): ModelProvider {
-  const { forward, countTokens } = provider
+  const { forward, countTokens, relay, listModels } = provider
   return {
     name: provider.name,
     wire: provider.wire,
@@ -60,18 +60,35 @@ export function observed(provider: ModelProvider): ModelProvider {
         }
       },
     }),
+    ...(relay && {
+      async relay(path, json, limits) {
+        const call = start(provider.name, undefined, path.slice(1))
+        try {
+          const bytes = await relay(path, json, limits)
+          call.end('ok')
+          return bytes
+        } catch (error) {
+          call.end(Fault.from(error).failure)
+          throw error
+        }
+      },
+    }),
+    ...(listModels && { listModels }),
     close: () => provider.close(),
   }
 }
 
-function begin(provider: ModelProvider, request: ModelRequest, operation = 'chat') {
+const begin = (provider: ModelProvider, { model }: ModelRequest, operation = 'chat') =>
+  start(provider.name, model, operation)
+
+function start(provider: string, model: string | undefined, operation: string) {
   const began = performance.now()
-  const span = tracer.startSpan(`${operation} ${provider.name}`, {
+  const span = tracer.startSpan(`${operation} ${provider}`, {
     kind: SpanKind.CLIENT,
     attributes: {
       'gen_ai.operation.name': operation,
-      'gen_ai.provider.name': provider.name,
-      'gen_ai.request.model': request.model,
+      'gen_ai.provider.name': provider,
+      ...(model !== undefined && { 'gen_ai.request.model': model }),
     },
   })
   let ended = false
@@ -87,7 +104,7 @@ function begin(provider: ModelProvider, request: ModelRequest, operation = 'chat
     end(outcome: string): void {
       if (ended) return
       ended = true
-      const values = { provider: provider.name, outcome }
+      const values = { provider, outcome }
       calls.add(1, values)
       seconds.record((performance.now() - began) / 1000, values)
       finish(span, outcome)

@@ -10,6 +10,17 @@ export interface CallLimits {
   deadline: number
 }
 
+/** Paths of OpenAI's API whose bodies pass through (see `relay`). */
+export type RelayedPath = '/embeddings' | '/moderations'
+
+/** A model as its provider lists it, with what is said of it. */
+export interface DiscoveredModel {
+  model: string
+  /** Epoch seconds; undefined where the provider does not say. */
+  created?: number
+  contextTokens?: number
+}
+
 /** One configured instance of a model provider, whatever wire it speaks. */
 export interface ModelProvider {
   /** The instance's name: what stands before the colon of a selector. */
@@ -29,6 +40,12 @@ export interface ModelProvider {
   /** How many tokens the request would cost, where the provider says so beforehand. */
   countTokens?(request: ModelRequest, limits: CallLimits): Promise<number>
 
+  /** A body of the client's sent as it is, where the provider has such a door; resolves with the whole answer. */
+  relay?(path: RelayedPath, json: string, limits: CallLimits): Promise<Buffer>
+
+  /** The models it says that it has. */
+  listModels?(limits: CallLimits): Promise<DiscoveredModel[]>
+
   /** Ends idle connections at once, those in use when their answers are complete. */
   close(): Promise<void>
 }
@@ -39,6 +56,7 @@ export type ForwardingProvider = ModelProvider & Required<Pick<ModelProvider, 'f
 /** The client dialect that a wire is; undefined for one that is none. */
 export const dialectOfWire: Record<Wire, Dialect | undefined> = {
   'openai-chat': 'chat',
+  'openai-responses': 'responses',
   anthropic: 'messages',
   demo: undefined,
 }

@@ -1,14 +1,16 @@
 import { Fault } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
-import type { Wire } from '../conversation/turn.ts'
+import type { Dialect, Wire } from '../conversation/turn.ts'
 import { anthropicProvider } from './anthropic/provider.ts'
 import { demoModels, demoProvider } from './demo/provider.ts'
 import { observed } from './observe.ts'
 import { openAiChatProvider } from './openai-chat/provider.ts'
-import type { ModelProvider } from './provider.ts'
-import { openUpstream, upstreamDefaults } from './upstream.ts'
-
-export type ProviderType = 'openai' | 'anthropic' | 'openai-compatible' | 'anthropic-compatible'
+import { plainChat } from './openai-chat/quirks.ts'
+import { openAiResponsesProvider } from './openai-responses/provider.ts'
+import { type ProviderType, presetOf, providerTypes, typeNamed } from './presets.ts'
+import { dialectOfWire, type ModelProvider } from './provider.ts'
+import { openUpstream, type UpstreamConnection, upstreamDefaults } from './upstream.ts'
+import type { Origin } from './upstream-fault.ts'
 
 /** One entry of `providers` in the config. */
 export interface ProviderSettings {
@@ -17,6 +19,8 @@ export interface ProviderSettings {
   apiKey?: string | undefined
   /** Where the API begins. A compatible server needs one; the vendors have their own. */
   apiBase?: string | undefined
+  /** The one API that an `openai` instance is asked by; the one that the client speaks when absent. */
+  wire?: 'openai-chat' | 'openai-responses' | undefined
   /** Names to list; any other name of the provider may still be asked for. */
   models: readonly string[]
   /** Anthropic's API demands `max_tokens`; this stands in where a client names none. */
@@ -24,6 +28,8 @@ export interface ProviderSettings {
   /** Overrides of `upstreamDefaults`. */
   limits?: Partial<typeof upstreamDefaults> | undefined
 }
+
+export type { ProviderType } from './presets.ts'
 
 export interface RegistryNeeds {
   providers: Readonly<Record<string, ProviderSettings>>
@@ -40,8 +46,11 @@ export interface ResolvedModel {
 }
 
 export interface ModelRegistry {
-  /** What a selector, `provider:model`, names. Throws `invalid_request` or `not_found` with a text that says what to do. */
-  resolve(selector: string): ResolvedModel
+  /**
+   * What a selector, `provider:model`, names; where an instance speaks several wires, the client's dialect chooses. Throws
+   * `invalid_request` or `not_found` with a text that says what to do.
+   */
+  resolve(selector: string, dialect?: Dialect): ResolvedModel
   /** The configured models, for `GET /models`. */
   list(): { id: string; provider: string; model: string }[]
   close(): Promise<void>
@@ -50,25 +59,25 @@ export interface ModelRegistry {
 const DEMO = 'demo'
 const DEFAULT_MAX_TOKENS = 8_192
 
-const wires: Record<ProviderType, { wire: Wire; base: string | undefined }> = {
-  openai: { wire: 'openai-chat', base: 'https://api.openai.com/v1' },
-  anthropic: { wire: 'anthropic', base: 'https://api.anthropic.com' },
-  'openai-compatible': { wire: 'openai-chat', base: undefined },
-  'anthropic-compatible': { wire: 'anthropic', base: undefined },
+/** One entry of `providers`, by each wire that it speaks. */
+interface Instance {
+  type: ResolvedModel['type']
+  models: readonly string[]
+  providers: readonly [ModelProvider, ...ModelProvider[]]
 }
 
 /** Every model provider of the deployment by its name. */
 export function openModels({ providers, demo, log }: RegistryNeeds): ModelRegistry {
-  const instances = new Map<string, Omit<ResolvedModel, 'model'> & { models: readonly string[] }>()
+  const instances = new Map<string, Instance>()
   for (const [name, settings] of Object.entries(providers)) {
-    const type = settings.type ?? typeNamed(name)
-    instances.set(name, { provider: observed(openProvider(name, type, settings, log)), type, models: settings.models })
+    const type = settings.type ?? mustBeNamed(name)
+    instances.set(name, { type, models: settings.models, providers: openProviders(name, type, settings, log) })
   }
   if (demo && !instances.has(DEMO))
-    instances.set(DEMO, { provider: observed(demoProvider(DEMO)), type: 'demo', models: demoModels })
+    instances.set(DEMO, { type: 'demo', models: demoModels, providers: [observed(demoProvider(DEMO))] })
 
   return {
-    resolve(selector) {
+    resolve(selector, dialect) {
       const colon = selector.indexOf(':')
       const names = Array.from(instances.keys()).join(', ')
       if (colon <= 0 || colon === selector.length - 1)
@@ -79,26 +88,48 @@ export function openModels({ providers, demo, log }: RegistryNeeds): ModelRegist
           'not_found',
           `no model provider of that name is configured; the providers here are: ${names || 'none'}`,
         )
-      return { provider: found.provider, type: found.type, model: selector.slice(colon + 1) }
+      const { providers: all, type } = found
+      const provider = all.find(({ wire }) => dialectOfWire[wire] === dialect) ?? all[0]
+      return { provider, type, model: selector.slice(colon + 1) }
     },
     list: () =>
       Array.from(instances, ([provider, { models }]) =>
         models.map((model) => ({ id: `${provider}:${model}`, provider, model })),
       ).flat(),
     async close() {
-      await Promise.all(Array.from(instances.values(), ({ provider }) => provider.close()))
+      await Promise.all(
+        Array.from(instances.values()).flatMap(({ providers: all }) => all.map((provider) => provider.close())),
+      )
     },
   }
 }
 
-function typeNamed(name: string): ProviderType {
-  if (name === 'openai' || name === 'anthropic') return name
-  throw new Error(`providers.${name}: 'type' must be one of ${Object.keys(wires).join(', ')}`)
+function mustBeNamed(name: string): ProviderType {
+  const type = typeNamed(name)
+  if (type !== undefined) return type
+  throw new Error(`providers.${name}: 'type' must be one of ${providerTypes.join(', ')}`)
 }
 
-function openProvider(name: string, type: ProviderType, settings: ProviderSettings, log: Log): ModelProvider {
-  const { wire, base: vendorBase } = wires[type]
-  const address = settings.apiBase ?? vendorBase
+function openProviders(name: string, type: ProviderType, settings: ProviderSettings, log: Log): Instance['providers'] {
+  const { wires, needsKey } = presetOf(type)
+  const { wire } = settings
+  if (wire !== undefined && !wires.includes(wire))
+    throw new Error(`providers.${name}: a provider of type '${type}' does not speak '${wire}'`)
+  if (needsKey && settings.apiKey === undefined && settings.apiBase === undefined)
+    log.warn({ provider: name, type }, 'a model provider has no api_key, and will refuse every request')
+  const [first, ...more] = wire === undefined ? wires : ([wire] as const)
+  const open = (one: Wire) => observed(openProvider(name, type, one, settings, log))
+  return [open(first), ...more.map(open)]
+}
+
+function openProvider(
+  name: string,
+  type: ProviderType,
+  wire: Wire,
+  settings: ProviderSettings,
+  log: Log,
+): ModelProvider {
+  const address = settings.apiBase ?? presetOf(type).base
   if (address === undefined) throw new Error(`providers.${name}: a provider of type '${type}' needs 'api_base'`)
   const base = new URL(address)
   // the path of the Messages API begins with the version, which people put into the base as well
@@ -111,10 +142,28 @@ function openProvider(name: string, type: ProviderType, settings: ProviderSettin
     base,
     headers: credentials(wire, apiKey),
   })
-  if (wire === 'openai-chat')
-    return openAiChatProvider(origin, upstream, type === 'openai' ? 'max_completion_tokens' : 'max_tokens', log)
-  const defaultMaxTokens = settings.defaultMaxTokens ?? DEFAULT_MAX_TOKENS
-  return anthropicProvider(origin, upstream, { defaultMaxTokens, replayUnsigned: type !== 'anthropic' }, log)
+  return speaking(origin, upstream, type, settings, log)
+}
+
+function speaking(
+  origin: Origin,
+  upstream: UpstreamConnection,
+  type: ProviderType,
+  { defaultMaxTokens = DEFAULT_MAX_TOKENS }: ProviderSettings,
+  log: Log,
+): ModelProvider {
+  switch (origin.wire) {
+    case 'openai-chat':
+      return openAiChatProvider(origin, upstream, presetOf(type).chat ?? plainChat, log)
+    case 'openai-responses':
+      return openAiResponsesProvider(origin, upstream, log)
+    case 'anthropic':
+      return anthropicProvider(origin, upstream, { defaultMaxTokens, replayUnsigned: type !== 'anthropic' }, log)
+    case 'demo':
+      throw new Error('the demo models are no upstream')
+    default:
+      return origin.wire satisfies never
+  }
 }
 
 function credentials(wire: Wire, key: string | undefined): Record<string, string> {

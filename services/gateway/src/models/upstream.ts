@@ -39,6 +39,7 @@ export interface UpstreamReply {
 export interface UpstreamConnection {
   /** Sends JSON, with headers of the call's own, and resolves with a 2xx; anything else is thrown as a fault. Redirects are not followed. */
   post(path: string, json: string, limits: CallLimits, own?: Readonly<Record<string, string>>): Promise<UpstreamReply>
+  get(path: string, limits: CallLimits): Promise<UpstreamReply>
   close(): Promise<void>
 }
 
@@ -59,57 +60,63 @@ export function openUpstream(origin: Origin, settings: UpstreamSettings): Upstre
   let inFlight = 0
 
   return {
-    async post(path, json, limits, own) {
-      if (inFlight >= 2 * settings.connections)
-        throw new UpstreamFault('unavailable', 'too many calls to the model provider are under way', origin, {
-          retryable: true,
-          retryAfterSeconds: 1,
-        })
-      inFlight++
-      const ending = endOf(limits)
-      let open = true
-      const finish = () => {
-        if (!open) return
-        open = false
-        inFlight--
-        ending.release()
-      }
-      try {
-        const reply = await pool.request({
-          method: 'POST',
-          path: prefix + path,
-          headers: own ? { ...headers, ...own } : headers,
-          body: json,
-          signal: ending.signal,
-        })
-        const chunks = readBody(reply.body, limits, origin, finish)
-        const { statusCode: status } = reply
-        if (status < 200 || status > 299) {
-          const body = await gather(chunks, MOST_ERROR_BYTES, 'clip', origin)
-          throw faultOfStatus(origin, status, parsed(body), reply.headers)
-        }
-        const encoding = reply.headers['content-encoding'] ?? 'identity'
-        if (encoding !== 'identity') {
-          await gather(chunks, 0, 'clip', origin)
-          throw brokenAnswer('unreadable', origin, new Error('the body is encoded although identity was asked for'))
-        }
-        return {
-          status,
-          mediaType:
-            String(reply.headers['content-type'] ?? '')
-              .split(';', 1)[0]
-              ?.trim()
-              .toLowerCase() ?? '',
-          chunks: () => chunks,
-          bytes: () => gather(chunks, MOST_BODY_BYTES, 'refuse', origin),
-          settle: () => drain(chunks, ending.abort),
-        }
-      } catch (error) {
-        finish()
-        throw error instanceof Fault ? error : faultOfThrown(error, limits, origin, 'unreachable')
-      }
-    },
+    post: (path, json, limits, own) => send({ method: 'POST', path, body: json }, limits, own),
+    get: (path, limits) => send({ method: 'GET', path }, limits),
     close: () => pool.close(),
+  }
+
+  async function send(
+    { path, ...what }: { method: 'GET' | 'POST'; path: string; body?: string },
+    limits: CallLimits,
+    own?: Readonly<Record<string, string>>,
+  ): Promise<UpstreamReply> {
+    if (inFlight >= 2 * settings.connections)
+      throw new UpstreamFault('unavailable', 'too many calls to the model provider are under way', origin, {
+        retryable: true,
+        retryAfterSeconds: 1,
+      })
+    inFlight++
+    const ending = endOf(limits)
+    let open = true
+    const finish = () => {
+      if (!open) return
+      open = false
+      inFlight--
+      ending.release()
+    }
+    try {
+      const reply = await pool.request({
+        ...what,
+        path: prefix + path,
+        headers: own ? { ...headers, ...own } : headers,
+        signal: ending.signal,
+      })
+      const chunks = readBody(reply.body, limits, origin, finish)
+      const { statusCode: status } = reply
+      if (status < 200 || status > 299) {
+        const body = await gather(chunks, MOST_ERROR_BYTES, 'clip', origin)
+        throw faultOfStatus(origin, status, parsed(body), reply.headers)
+      }
+      const encoding = reply.headers['content-encoding'] ?? 'identity'
+      if (encoding !== 'identity') {
+        await gather(chunks, 0, 'clip', origin)
+        throw brokenAnswer('unreadable', origin, new Error('the body is encoded although identity was asked for'))
+      }
+      return {
+        status,
+        mediaType:
+          String(reply.headers['content-type'] ?? '')
+            .split(';', 1)[0]
+            ?.trim()
+            .toLowerCase() ?? '',
+        chunks: () => chunks,
+        bytes: () => gather(chunks, MOST_BODY_BYTES, 'refuse', origin),
+        settle: () => drain(chunks, ending.abort),
+      }
+    } catch (error) {
+      finish()
+      throw error instanceof Fault ? error : faultOfThrown(error, limits, origin, 'unreachable')
+    }
   }
 }
 

@@ -5,6 +5,7 @@ import { sealed } from '../../src/dialects/responses/reasoning.ts'
 import { systemMessage, withHints } from '../../src/loop/hints.ts'
 import { messagesBody } from '../../src/models/anthropic/request.ts'
 import { issuerOf, withoutForeignThinking } from '../../src/models/issuer.ts'
+import { openAiItself } from '../../src/models/openai-chat/quirks.ts'
 import { chatBody } from '../../src/models/openai-chat/request.ts'
 import { chatMembersOf } from '../../src/models/responses-members.ts'
 import { Invalid } from '../../src/validation.ts'
@@ -373,7 +374,7 @@ describe('members on other wires', () => {
       prompt_cache_key: 'k',
       tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' }, strict: true } }],
     })
-    expect(chatBody(body({ max_output_tokens: 9 }), 'max_completion_tokens')).toMatchObject({
+    expect(chatBody(body({ max_output_tokens: 9 }), openAiItself)).toMatchObject({
       max_completion_tokens: 9,
     })
     expect(messagesBody(body({ ...members, text: { format } }), anthropic)).toMatchObject({

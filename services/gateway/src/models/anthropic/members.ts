@@ -1,24 +1,7 @@
-import { Fault } from '@tollgate/contracts'
 import { z } from 'zod'
 import type { Json, JsonObject } from '../../conversation/turn.ts'
+import { asksForNothing, membersInTheTurn, notCarried } from '../chat-members.ts'
 import { outputSchema } from './output-schema.ts'
-
-/** Members that the turn itself holds, and that `request.ts` puts into the body. */
-const IN_THE_TURN = new Set([
-  'model',
-  'messages',
-  'stream',
-  'stream_options',
-  'tools',
-  'tool_choice',
-  'parallel_tool_calls',
-  'max_tokens',
-  'max_completion_tokens',
-  'temperature',
-  'top_p',
-  'stop',
-  'user',
-])
 
 /**
  * Members that change nothing about what is answered, and are left out: they steer another vendor's bookkeeping, caching
@@ -37,23 +20,6 @@ const LEFT_OUT = new Set([
 
 /** Members the vendor itself knows under the same name; a Chat client may use them as the vendor documents them. */
 const THE_VENDORS_OWN = new Set(['cache_control', 'inference_geo', 'service_tier', 'speed', 'thinking', 'top_k'])
-
-/** Members without an equivalent, accepted while they ask for nothing. */
-const ASKS_FOR_NOTHING: Record<string, (value: Json) => boolean> = {
-  audio: () => false,
-  frequency_penalty: (value) => value === 0,
-  function_call: (value) => value === 'none' || value === 'auto',
-  functions: (value) => isEmpty(value),
-  logit_bias: (value) => isEmpty(value),
-  logprobs: (value) => value === false,
-  modalities: (value) => JSON.stringify(value) === '["text"]',
-  moderation: () => false,
-  n: (value) => value === 1,
-  presence_penalty: (value) => value === 0,
-  top_logprobs: (value) => value === 0,
-  verbosity: (value) => value === 'medium',
-  web_search_options: () => false,
-}
 
 /** Members with an equivalent; the output configuration is shared, so each gives its share of it. */
 const TRANSLATED: Record<string, (value: Json, said: string) => { output_config?: JsonObject; thinking?: JsonObject }> =
@@ -87,7 +53,7 @@ const responseFormat = z.discriminatedUnion('type', [
 export function carriedMembers(body: JsonObject, names: ReadonlyMap<string, string> = new Map()): JsonObject {
   const carried: JsonObject = {}
   for (const [name, value] of Object.entries(body)) {
-    if (value === null || IN_THE_TURN.has(name) || LEFT_OUT.has(name)) continue
+    if (value === null || membersInTheTurn.has(name) || LEFT_OUT.has(name)) continue
     const said = names.get(name) ?? name
     const translate = Object.hasOwn(TRANSLATED, name) ? TRANSLATED[name] : undefined
     if (translate) {
@@ -97,7 +63,7 @@ export function carriedMembers(body: JsonObject, names: ReadonlyMap<string, stri
       if (thinking) carried.thinking ??= thinking
     } else if (THE_VENDORS_OWN.has(name)) {
       carried[name] = name === 'service_tier' ? serviceTier(value) : value
-    } else if (!Object.hasOwn(ASKS_FOR_NOTHING, name) || !ASKS_FOR_NOTHING[name]?.(value)) {
+    } else if (!asksForNothing(name, value)) {
       throw notCarried(said)
     }
   }
@@ -110,8 +76,3 @@ function serviceTier(value: Json): Json {
   if (tier === undefined) throw notCarried('service_tier', ' unless it is auto or default')
   return tier
 }
-
-const notCarried = (name: string, unless = ''): Fault =>
-  new Fault('invalid_request', `'${name.slice(0, 64)}' cannot be sent to this model's provider${unless}`)
-
-const isEmpty = (value: Json): boolean => value !== null && typeof value === 'object' && Object.keys(value).length === 0

@@ -1,6 +1,7 @@
 import { isObject } from '../../conversation/json.ts'
 import type { JsonObject, Message } from '../../conversation/turn.ts'
 import { NO_RESULT } from '../history.ts'
+import { isReasoningSignature } from '../openai-responses/reasoning.ts'
 import { assistantBlocks } from './assistant.ts'
 import { userBlocks } from './user.ts'
 
@@ -27,13 +28,16 @@ function readMessage(message: Message, replayUnsigned: boolean): OwnMessage {
   if (raw?.dialect === 'messages') {
     const { content } = raw.value
     const all = typeof content === 'string' ? [{ type: 'text', text: content }] : (content as JsonObject[])
-    const blocks = replayUnsigned ? all : all.filter((block) => block.type !== 'thinking' || Boolean(block.signature))
+    const blocks = all.filter((block) => block.type !== 'thinking' || isTaken(block.signature, replayUnsigned))
     return { role: String(raw.value.role), blocks, wire: blocks.length === all.length ? raw.value : undefined }
   }
   const ids = parts.flatMap((part) => (part.type === 'call' ? [part.id] : []))
   if (role === 'assistant') return { role, blocks: assistantBlocks(message, ids, replayUnsigned), wire: undefined }
   return { role: 'user', blocks: userBlocks(parts, []), wire: undefined }
 }
+
+const isTaken = (signature: unknown, unsigned: boolean): boolean =>
+  signature ? !isReasoningSignature(signature) : unsigned
 
 /** Neighbours of one role are one message where one of them is ours; a message that we emptied is none. */
 function merged(messages: OwnMessage[]): OwnMessage[] {

@@ -45,10 +45,7 @@ function inputSchema(parameters: Json | undefined): JsonObject {
 }
 
 /** Chat's `parallel_tool_calls: false` is the vendor's `disable_parallel_tool_use: true` (BR-028). */
-export function choiceMember(
-  choice: ToolChoice | undefined,
-  parallel: boolean | undefined,
-): JsonObject | undefined {
+export function choiceMember(choice: ToolChoice | undefined, parallel: boolean | undefined): JsonObject | undefined {
   const alone: JsonObject = parallel === false ? { disable_parallel_tool_use: true } : {}
   switch (choice?.type) {
     case undefined:

@@ -4,23 +4,22 @@ import type { Json, JsonObject, ModelRequest, ToolChoice, ToolEntry, Turn } from
 import { chatMembersOfMessages } from '../messages-members.ts'
 import { chatMembersOf } from '../responses-members.ts'
 import { chatMessages } from './messages.ts'
-
-/** What the most tokens to answer are called: the vendor's newer models refuse the old name, others know no other. */
-export type TokenLimit = 'max_tokens' | 'max_completion_tokens'
+import { type ChatQuirks, fittingMembers, fittingMessage, plainChat, type TokenLimit } from './quirks.ts'
 
 /**
  * The body to send. A Chat client's own body keeps every member, also those nobody here knows, and their order; only
  * what the plan decides is put in its place (T-26, T-33). Usage is always asked for: the client's wish decides later
  * what it is shown.
  */
-export function chatBody(request: ModelRequest, limit: TokenLimit = 'max_tokens'): JsonObject {
+export function chatBody(request: ModelRequest, quirks: ChatQuirks = plainChat): JsonObject {
   const { turn } = request
-  const raw = turn.dialect === 'chat' ? turn.raw : neutralMembers(turn, limit)
+  const raw = turn.dialect === 'chat' ? fittingMembers(turn.raw, quirks) : neutralMembers(turn, quirks.tokenLimit)
   const planned: Record<string, Json | undefined> = {
     model: request.model,
-    messages: chatMessages(request.messages, turn.dialect),
+    messages: chatMessages(request.messages, turn.dialect).map((message) => fittingMessage(message, quirks)),
     stream: request.stream || (raw.stream === undefined ? undefined : false),
-    stream_options: request.stream ? { ...objectOr(raw.stream_options), include_usage: true } : undefined,
+    stream_options:
+      request.stream && quirks.streamOptions ? { ...objectOr(raw.stream_options), include_usage: true } : undefined,
     ...toolMembers(request),
   }
   // planned members take the place of the client's, wherever those stand; an undefined one takes it away

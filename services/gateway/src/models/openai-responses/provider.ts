@@ -1,0 +1,26 @@
+import type { Log } from '@tollgate/telemetry'
+import type { ModelRequest } from '../../conversation/turn.ts'
+import type { CallLimits, ModelProvider } from '../provider.ts'
+import { isStream } from '../reply.ts'
+import type { UpstreamConnection } from '../upstream.ts'
+import type { Origin } from '../upstream-fault.ts'
+import { responsesReader } from './events.ts'
+import { streamed, whole } from './reply.ts'
+import { responsesBody } from './request.ts'
+
+/** OpenAI's Responses API and every server that speaks it. */
+export function openAiResponsesProvider(origin: Origin, upstream: UpstreamConnection, log: Log): ModelProvider {
+  const post = (request: ModelRequest, limits: CallLimits) =>
+    upstream.post('/responses', JSON.stringify(responsesBody(request, origin.name)), limits)
+
+  return {
+    name: origin.name,
+    wire: origin.wire,
+    async *ask(request, limits) {
+      const reply = await post(request, limits)
+      const reader = responsesReader(origin, log)
+      yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
+    },
+    close: () => upstream.close(),
+  }
+}
