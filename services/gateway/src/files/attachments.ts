@@ -2,6 +2,7 @@ import { Fault, type FileReference } from '@tollgate/contracts'
 import { type FileStore, workspaceNames } from '@tollgate/files'
 import { isObject } from '../conversation/json.ts'
 import type { Json, JsonObject, Message, Part } from '../conversation/turn.ts'
+import { filledMessage } from '../dialects/messages/files.ts'
 import { type FileRows, type FileView, referenceOf } from './rows.ts'
 import { type Showing, showFile } from './show.ts'
 
@@ -84,9 +85,16 @@ const keyOf = ({ id, forCode = false }: FilePart): string => `${forCode} ${id}`
 function filled(message: Message, contentOf: (part: FilePart) => Part[]): Message {
   if (!message.parts.some(({ type }) => type === 'file')) return message
   const parts = message.parts.flatMap((part) => (part.type === 'file' ? contentOf(part) : [part]))
-  // in a form that only another dialect reads, the message is written anew from its parts
-  if (message.raw?.dialect !== 'chat') return { role: message.role, parts }
-  return { ...message, parts, raw: { dialect: 'chat', value: filledChat(message.raw.value, contentOf) } }
+  const { role, raw } = message
+  switch (raw?.dialect) {
+    case 'chat':
+      return { role, parts, raw: { ...raw, value: filledChat(raw.value, contentOf) } }
+    case 'messages':
+      return { role, parts, raw: { ...raw, value: filledMessage(raw.value, contentOf) } }
+    default:
+      // in a form that only another dialect reads, the message is written anew from its parts
+      return { role, parts }
+  }
 }
 
 function filledChat(value: JsonObject, contentOf: (part: FilePart) => Part[]): JsonObject {

@@ -435,7 +435,6 @@ describe('the API beside its answers', () => {
     ['/api/v1/messages', { model: 'nobody:m' }, 404, 'not_found_error'],
     ['/api/v1/messages/count_tokens', { model: 'nobody:m' }, 404, 'not_found_error'],
     ['/api/v1/messages', { tools: [{ type: 'otari_web_fetch', extra: 1 }] }, 400, 'invalid_request_error'],
-    ['/api/v1/messages', { mcp_servers: [{}] }, 400, 'invalid_request_error'],
     ['/v1/messages', { model: 'openai-chat:m', top_k: 3 }, 400, 'invalid_request_error'],
     [
       '/api/v1/messages',

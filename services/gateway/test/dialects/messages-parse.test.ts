@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Part } from '../../src/conversation/turn.ts'
 import { withoutEchoes } from '../../src/dialects/messages/echo.ts'
+import { filledMessage } from '../../src/dialects/messages/files.ts'
 import { parseCountTokens, parseMessages } from '../../src/dialects/messages/parse.ts'
 import { Invalid } from '../../src/validation.ts'
 
@@ -151,14 +152,6 @@ describe('a Messages body', () => {
     expect(problems.every((problem) => problem.startsWith(place))).toBe(true)
   })
 
-  test('MCP servers are refused, none of them is not', () => {
-    for (const name of ['mcp_servers', 'mcp_server_ids']) {
-      expect(() => parse({ [name]: [{ url: 'https://x.test' }] })).toThrow(/MCP/)
-      expect(parse({ [name]: [] }).raw).not.toHaveProperty(name)
-      expect(parse({ [name]: null }).raw).not.toHaveProperty(name)
-    }
-  })
-
   test('headers of the vendor’s API are kept, and refused where they are no list of names', () => {
     const headers = { 'anthropic-beta': 'a-2025-01-01, b', 'anthropic-version': '2023-06-01', 'x-api-key': 'gw-1' }
     expect(parse({}, headers).headers).toEqual({
@@ -246,12 +239,36 @@ describe('the parts of a message', () => {
       },
       { type: 'file', id: 'file-1' },
       { type: 'file', id: 'file-2' },
-      { type: 'file', id: 'file-3' },
+      { type: 'file', id: 'file-3', forCode: true },
       { type: 'image', url: 'https://x.test/a.png' },
       expect.objectContaining({ type: 'other', kind: 'document' }),
       { type: 'text', text: 'S\nhttps://x.test\nfound' },
     ])
   })
+})
+
+test('FI-15 contents stand in the place of the blocks that name their files, in results too, and caching with them', () => {
+  const named = { type: 'document', source: { type: 'file', file_id: 'file-1' }, cache_control: { type: 'ephemeral' } }
+  const upload = { type: 'container_upload', file_id: 'file-2' }
+  const words = { type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }
+  const image = { type: 'image', url: 'data:image/png;base64,AA==' } as const
+  const contentOf = ({ id, forCode = false }: { id: string; forCode?: boolean }): Part[] => [
+    image,
+    { type: 'text', text: `${id} ${forCode}` },
+  ]
+  const shown = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA==' } }
+  const result = { type: 'tool_result', tool_use_id: 't1', is_error: true }
+  const filled = filledMessage({ role: 'user', content: [{ ...result, content: [upload] }, words, named] }, contentOf)
+  expect(filled).toEqual({
+    role: 'user',
+    content: [
+      { ...result, content: [shown, { type: 'text', text: 'file-2 true' }] },
+      words,
+      shown,
+      { type: 'text', text: 'file-1 false', cache_control: { type: 'ephemeral' } },
+    ],
+  })
+  expect(filledMessage({ role: 'user', content: 'x' }, contentOf)).toEqual({ role: 'user', content: 'x' })
 })
 
 describe('echoes', () => {

@@ -1,5 +1,6 @@
 import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, Message, Part } from '../../conversation/turn.ts'
+import { filePartOf } from './files.ts'
 
 /** A message of a Messages body, which has the form that `messagesRequest` asks. */
 export function readMessage(wire: JsonObject): Message {
@@ -51,7 +52,7 @@ function shown(block: JsonObject): Part[] {
     case 'search_result':
       return [searchResult(block)]
     case 'container_upload':
-      return typeof block.file_id === 'string' ? [{ type: 'file', id: block.file_id, forCode: true }] : [own(block)]
+      return [filePartOf(block) ?? own(block)]
     case 'tool_result': {
       const parts = blocksIn(block.content).flatMap(shown)
       const text = parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('')
@@ -66,7 +67,7 @@ function shown(block: JsonObject): Part[] {
 function image(block: JsonObject): Part {
   const source = block.source as JsonObject
   if (source.type === 'url') return { type: 'image', url: String(source.url) }
-  if (source.type !== 'base64') return file(source.file_id) ?? own(block)
+  if (source.type !== 'base64') return filePartOf(block) ?? own(block)
   const mediaType = String(source.media_type)
   return { type: 'image', url: `data:${mediaType};base64,${String(source.data)}`, mediaType }
 }
@@ -79,16 +80,13 @@ function document(block: JsonObject): Part[] {
   const above: Part[] = head === '' ? [] : [{ type: 'text', text: `${head}\n\n` }]
   if (source.type === 'text') return [...above, { type: 'text', text: String(source.data) }]
   if (source.type === 'content') return [...above, ...blocksIn(source.content).flatMap(shown)]
-  if (source.type !== 'base64') return [file(source.file_id) ?? own(block)]
+  if (source.type !== 'base64') return [filePartOf(block) ?? own(block)]
   const attached = {
     filename: typeof title === 'string' && title !== '' ? title : 'document.pdf',
     file_data: `data:${String(source.media_type)};base64,${String(source.data)}`,
   }
   return [{ type: 'other', dialect: 'chat', kind: 'file', raw: { type: 'file', file: attached } }]
 }
-
-/** A file of this gateway's store (FI-11). */
-const file = (id: Json | undefined): Part | undefined => (typeof id === 'string' ? { type: 'file', id } : undefined)
 
 function searchResult({ title, source, content }: JsonObject): Part {
   const text = blocksIn(content).map((block) => String(block.text ?? ''))
