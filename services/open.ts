@@ -41,7 +41,7 @@ export interface Shared extends Setup {
 
 /** Opens each service with its own part of the configuration. */
 export const open = {
-  async gateway({ config, bus, log, version, files }: Shared, db: Database) {
+  async gateway({ config, env, bus, log, version, files }: Shared, db: Database) {
     const { ensureFirstKey, ensureMasterKey, migrateGateway, startGateway } = await import('@tollgate/gateway')
     const tables = await migrateGateway(db)
     const masterKey = config.master_key === undefined ? await ensureMasterKey(tables) : undefined
@@ -56,6 +56,7 @@ export const open = {
       port: config.port,
       providers: slices.providers(config),
       demoProvider: config.demo_provider,
+      secrets: openSecrets(env.OTARI_SECRET_KEY),
       ...(files ? { files } : {}),
       ...(config.master_key === undefined ? {} : { masterKey: config.master_key }),
     })

@@ -33,6 +33,7 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
     allowedOrigins: config.mcp_web_allowed_origins,
     tools: webServerSettings(config),
   },
+  mcpClient: { allowLoopback: config.mcp_allow_loopback, allowPrivateHosts: config.mcp_allow_private_hosts },
   toolsHeader: config.tools_header,
   requirePricing: config.require_pricing,
   defaultPricing: config.default_pricing,

@@ -156,6 +156,10 @@ export const configSchema = z.strictObject({
   sandbox_provider: z.enum(['protocol', 'e2b']).default('protocol'),
   sandbox_e2b_template: z.string().min(1).max(128).default('code-interpreter-v1'),
   /** Whether code in a hosted sandbox reaches the internet. */
+  // MCP servers that requests name
+  mcp_allow_loopback: z.boolean().default(true),
+  mcp_allow_private_hosts: z.boolean().default(false),
+
   sandbox_e2b_internet: z.boolean().default(false),
   /** For a deployment of E2B's infrastructure of one's own; the two URLs follow from it when absent. */
   sandbox_e2b_domain: z

@@ -1,6 +1,7 @@
 import type { Bus } from '@tollgate/bus'
 import type { Database } from '@tollgate/db'
 import type { FileStore } from '@tollgate/files'
+import { openSecrets, type Secrets } from '@tollgate/secrets'
 import type { CommonNeeds, Running } from '@tollgate/service'
 import type { FastifyInstance } from 'fastify'
 import { alsoBare, buildApp } from './app.ts'
@@ -12,6 +13,8 @@ import { openRateLimit } from './auth/rate-limit.ts'
 import { fileRows } from './files/rows.ts'
 import { sweepRegularly } from './files/sweep.ts'
 import { rememberMixedTurns } from './loop/mixed-turns.ts'
+import { openServers } from './mcp-client/servers.ts'
+import { storedServers } from './mcp-client/stored.ts'
 import { openModels, type ProviderSettings } from './models/registry.ts'
 import { openPolicies } from './policies/known-policies.ts'
 import { chatCompletionsRoute } from './routes/chat-completions.ts'
@@ -21,6 +24,7 @@ import { fetchRoute } from './routes/fetch.ts'
 import { fileRoutes } from './routes/files.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
+import { mcpServerRoutes } from './routes/mcp-servers.ts'
 import { messagesRoute } from './routes/messages.ts'
 import { modelRoutes } from './routes/models.ts'
 import { pricingRoutes } from './routes/pricing.ts'
@@ -47,6 +51,8 @@ export interface GatewayNeeds extends CommonNeeds {
   /** Where the bytes of files lie; without it files are switched off (FI-25). */
   files?: FileStore
   settings: GatewaySettings
+  /** What encrypts the tokens of stored MCP servers; none can be stored without it. */
+  secrets?: Secrets
   version: string
   host: string
   /** 0 takes any free one. */
@@ -82,8 +88,11 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const direct = { bus, log, settings, identities, policies, rateLimit }
   const responses = responseStore(db)
   const sweepingResponses = sweepResponses(responses, settings, log)
+  const stored = storedServers({ db, bus })
+  const mcpServers = { stored, settings, secrets: needs.secrets ?? openSecrets(undefined), log, version: needs.version }
   const files = needs.files && { store: needs.files, rows: fileRows(db, settings) }
-  const answers = { ...direct, capabilities, mixedTurns, models, routing, coolDowns, responses, files }
+  const ofLoop = { capabilities, mixedTurns, models, routing, coolDowns, openServers: openServers(mcpServers) }
+  const answers = { ...direct, ...ofLoop, responses, files }
   const sweeping = files && sweepRegularly({ ...files, log }, settings.filesSweepIntervalMs)
   const notReady = () => whyNotReady(bus, db)
 
@@ -110,6 +119,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       workspaceRoutes({ db }),
       codePolicyRoutes({ db, policies, settings, capabilities }),
       webPolicyRoutes({ db, policies, settings, capabilities }),
+      mcpServerRoutes({ db, ...mcpServers }),
       pricingRoutes({ bus }),
       usageRoutes({ bus }),
       fileRoutes({ files, identities, settings, log }),
@@ -125,6 +135,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       const ended = await drain.close(deadline)
       identities.close()
       policies.close()
+      stored.close()
       coolDowns.close()
       await Promise.all([lastUsed.close(), models.close(), sweeping?.close(), sweepingResponses.close()])
       return ended

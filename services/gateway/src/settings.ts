@@ -35,6 +35,8 @@ export interface GatewaySettings {
   webFetchDefaultTool: string | undefined
   /** Ours: the web MCP server, and the sites that may call it from a browser. */
   mcpWeb: { enabled: boolean; allowedOrigins: readonly string[]; tools: WebSettings }
+  /** CFG-35: which addresses of our own network MCP servers may have (M-10). */
+  mcpClient: { allowLoopback: boolean; allowPrivateHosts: boolean }
   /** CFG-26: the line over the purpose hints. */
   toolsHeader: string | undefined
   /** CFG-27: what nothing prices is not run. */
@@ -83,6 +85,7 @@ export const defaultSettings: GatewaySettings = {
   webFetchEnabled: false,
   webFetchDefaultTool: undefined,
   mcpWeb: { enabled: true, allowedOrigins: [], tools: defaultWebSettings },
+  mcpClient: { allowLoopback: true, allowPrivateHosts: false },
   toolsHeader: undefined,
   requirePricing: true,
   defaultPricing: false,

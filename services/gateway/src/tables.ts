@@ -57,6 +57,18 @@ export interface Tables {
     created_at: Generated<Date>
     updated_at: Generated<Date>
   }
+  'gateway.mcp_servers': {
+    id: string
+    workspace: string
+    name: string
+    url: string
+    sealed_token: string | null
+    purpose_hint: string | null
+    allowed_tools: string[] | null
+    enabled: boolean
+    created_at: Generated<Date>
+    updated_at: Generated<Date>
+  }
   'gateway.files': {
     id: string
     organization: string

@@ -55,7 +55,8 @@ export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' |
 export type ToolActivity = {
   type: 'tool'
   phase: 'started' | 'finished'
-  call: { id: string; tool: string; input: JsonObject }
+  /** `server`: the MCP server that has the tool, by its name in the request. */
+  call: { id: string; tool: string; input: JsonObject; server?: string }
   /** Present when finished. */
   outcome?: ToolOutcome
 }
@@ -86,6 +87,8 @@ export interface ToolOutcome {
         files?: { name: string; id?: string; mediaType?: string }[]
       }
 }
+    /** What a tool of an MCP server said, without addresses and, when it failed, without a word of the server's (M-21). */
+    | { kind: 'mcp'; text: string }
 /** A fetched page, for dialects that show what was read (R-26). */
 export interface ShownDocument {
   text: string

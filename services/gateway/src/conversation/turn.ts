@@ -1,3 +1,5 @@
+import type { DeclaredServers } from '../mcp-client/declared.ts'
+
 /** A client dialect, and equally a wire that model providers speak. */
 export type Dialect = 'chat' | 'messages' | 'responses'
 export type Wire = 'openai-chat' | 'anthropic' | 'demo'
@@ -32,6 +34,8 @@ export interface Turn {
   /** Calls of gateway-run tools in the whole request, where the client set a limit of its own. */
   maxToolCalls?: number
   toolsHeader: string | undefined
+  /** MCP servers whose tools run here; absent where the request names none. */
+  mcpServers?: DeclaredServers
   /** The whole body as received, gateway-owned members removed (T-26). */
   raw: JsonObject
   /** Headers that belong to the dialect, for a provider that speaks it. */

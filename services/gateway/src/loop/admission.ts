@@ -4,6 +4,7 @@ import { Fault, type Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Message, Turn } from '../conversation/turn.ts'
 import type { Attachments, Files } from '../files/attachments.ts'
+import type { RequestServers } from '../mcp-client/servers.ts'
 import { withoutForeignThinking } from '../models/issuer.ts'
 import { Uncarried } from '../models/uncarried.ts'
 import type { KnownPolicies } from '../policies/known-policies.ts'
@@ -20,6 +21,7 @@ import { runsNatively, targetOf, toolForKeyword } from './keywords.ts'
 import type { MixedTurns } from './mixed-turns.ts'
 import { mayRunHere, plan, readsPolicies } from './plan.ts'
 import { usableOptions } from './policed.ts'
+import { mayClash, offeredBy } from './prepared.ts'
 import { priceChain } from './priced.ts'
 import { reserve, type Tally } from './tally.ts'
 import { meterUsage, tokensOf, type UsageMeter } from './usage.ts'
@@ -56,6 +58,8 @@ export interface TurnRequest {
   deadline: number
   /** The files that its messages refer to; none when absent. */
   attachments?: Attachments
+  /** Its MCP servers, not connected yet; whoever opened them closes them. */
+  servers?: RequestServers | undefined
   /** Told once an answer is complete: what the loop added to the client's messages. */
   added?: (messages: Message[]) => void
 }
@@ -87,6 +91,7 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
   const { tenancy, deadline, signal } = request
   const planned = await planEach(needs, request)
   const { capabilities, policies } = planned
+  if (mayClash(planned.attempts)) await offeredBy(request.servers, request.turn, planned.attempts)
   const attached = await showFiles(request, planned.asks)
   const estimate = {
     inputTokens: tokensOf(request.turn.bodyCharacters + attached),

@@ -5,6 +5,7 @@ import type { CallContext } from '../tools/tool.ts'
 import type { Admission, LoopNeeds, TurnRequest } from './admission.ts'
 import { attempts } from './attempts.ts'
 import { countWebCalls } from './limits.ts'
+import { offeredBy, prepared } from './prepared.ts'
 import { rounds } from './rounds.ts'
 import type { Ending } from './tally.ts'
 import { openToolbox } from './toolbox.ts'
@@ -15,8 +16,8 @@ import { openToolbox } from './toolbox.ts'
  */
 export async function* answering(
   { bus, log, settings, mixedTurns, files }: LoopNeeds,
-  { turn, tenancy, signal, deadline, added, attachments }: TurnRequest,
-  { walk, capabilities, usage, tally }: Admission,
+  { turn, tenancy, signal, deadline, added, attachments, servers }: TurnRequest,
+  { attempts: chain, walk, capabilities, usage, tally }: Admission,
 ): AsyncGenerator<AnswerEvent> {
   const webCalls = countWebCalls(settings)
   /** Whether the client knows of a sandbox that is kept. */
@@ -24,9 +25,11 @@ export async function* answering(
   const ofTools = files && { files: toolFiles(files.rows, attachments?.files ?? [], log) }
   const toolbox = openToolbox({ bus, settings, capabilities, webCalls, ...ofTools }, tally, log, turn.maxToolCalls)
   try {
+    const offered = await offeredBy(servers, turn, chain)
     const events = attempts(
       walk,
-      async function* ({ number, provider, model, plan }, signal) {
+      async function* ({ number, provider, model, plan: planned }, signal) {
+        const plan = prepared(planned, offered, settings)
         const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline }
         webCalls.serve(plan, capabilities)
         await toolbox.open(plan.owned.values(), at)

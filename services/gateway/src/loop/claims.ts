@@ -2,13 +2,13 @@ import { Fault } from '@tollgate/contracts'
 import type { Dialect } from '../conversation/turn.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { type ContainerWish, namesOurs } from '../tools/container.ts'
-import type { Tool } from '../tools/tool.ts'
+import type { BuiltIn } from '../tools/tool.ts'
 import type { Executor, ExecutorChoice } from './executors.ts'
 import { runsNatively, type Target } from './keywords.ts'
 
 export interface Claim {
   keyword: string
-  tool: Tool
+  tool: BuiltIn
   dialect: Dialect
   target: Target
   executors: ExecutorChoice

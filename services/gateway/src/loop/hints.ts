@@ -1,14 +1,17 @@
 import type { Json, Message } from '../conversation/turn.ts'
 import type { GatewaySettings } from '../settings.ts'
-import type { OwnedTool } from './plan.ts'
+import type { BuiltIn } from '../tools/tool.ts'
+import type { Owned } from './plan.ts'
 
 const BUILT_IN_HEADER = 'You have access to the following tools:'
 
-/** The block that tells the model what each tool that runs here is for (T-29). */
-export function hintBlock(owned: Iterable<OwnedTool>, settings: GatewaySettings, header: string | undefined): string {
-  const lines = Array.from(owned, ({ tool, options }) => `- ${tool.name}: ${options.hint ?? tool.hint(settings)}`)
-  return [header?.trim() || settings.toolsHeader || BUILT_IN_HEADER, ...lines].join('\n')
-}
+/** What each built-in that runs here is for. */
+export const hintLines = (owned: Iterable<Owned<BuiltIn>>, settings: GatewaySettings): string[] =>
+  Array.from(owned, ({ tool, options }) => `- ${tool.name}: ${options.hint ?? tool.hint(settings)}`)
+
+/** The block that tells the model what the tools that run here are for (T-29). */
+export const hintBlock = (lines: readonly string[], settings: GatewaySettings, header: string | undefined): string =>
+  [header?.trim() || settings.toolsHeader || BUILT_IN_HEADER, ...lines].join('\n')
 
 /**
  * Chat appends to a first system message; the other dialects prepend to theirs, which in Responses is what came as

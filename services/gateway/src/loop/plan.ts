@@ -9,14 +9,14 @@ import { type ContainerWish, keptContainer, refuseOurContainer } from '../tools/
 import { narrowDomains } from '../tools/domains.ts'
 import { toolOfType } from '../tools/registry.ts'
 import { sessionSeconds } from '../tools/sandbox-session.ts'
-import type { Tool, ToolOptions } from '../tools/tool.ts'
+import type { BuiltIn, Tool, ToolOptions } from '../tools/tool.ts'
 import { webFetch } from '../tools/web-fetch.ts'
 import { webSearch } from '../tools/web-search.ts'
 import { claims } from './claims.ts'
 import { containerOf, declarationOf } from './declarations.ts'
 import type { ExecutorChoice } from './executors.ts'
 import { functionForm } from './function-form.ts'
-import { hintBlock, withHints } from './hints.ts'
+import { hintLines } from './hints.ts'
 import { type Target, toolForKeyword } from './keywords.ts'
 import { policed } from './policed.ts'
 
@@ -34,24 +34,26 @@ export interface PlanInput {
   codeHere?: boolean | undefined
 }
 
-export interface OwnedTool {
-  tool: Tool
+export interface Owned<T extends Tool = Tool> {
+  tool: T
   options: ToolOptions
 }
 
 /** What one attempt sends, and which calls of its model stay here. */
 export interface Plan {
   /** Tools that run here, by the name the model calls them. */
-  owned: ReadonlyMap<string, OwnedTool>
+  owned: ReadonlyMap<string, Owned>
   turn: Turn
   messages: Message[]
+  /** What the model is told of each, still to be put into the messages: see `prepared`. */
+  hints: readonly string[]
   /** What the model is offered: declarations of ours as functions, everything else as it came, in the client's order. */
   tools: ToolEntry[]
   toolChoice: ToolChoice | undefined
 }
 
 /** What becomes of an entry of `tools` on this attempt. */
-export type Verdict = { action: 'run'; tool: Tool } | { action: 'forward' }
+export type Verdict = { action: 'run'; tool: BuiltIn } | { action: 'forward' }
 
 /** True when the request declares anything this gateway might run; the others never touch the tool path (T-33). */
 export const mayRunHere = (turn: Turn): boolean =>
@@ -87,14 +89,11 @@ export function plan(input: PlanInput): Plan {
   const sent = codeRunsHere ? inSandbox(turn, input.policies) : turn
   const owned = inContainer(narrowed, container, sent)
 
-  const place = turn.dialect === 'chat' ? 'append' : 'prepend'
   return {
     owned,
     turn: sent,
-    messages:
-      owned.size > 0
-        ? withHints(turn.messages, hintBlock(owned.values(), settings, turn.toolsHeader), place)
-        : turn.messages,
+    messages: turn.messages,
+    hints: hintLines(owned.values(), settings),
     tools: offered(turn, verdicts),
     toolChoice: retarget(turn, verdicts),
   }
@@ -125,9 +124,9 @@ export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInp
   return claimed ? { action: 'run', tool } : { action: 'forward' }
 }
 
-const toolNamed = (type: string): Tool | undefined => toolOfType(type) ?? toolForKeyword(type)
+const toolNamed = (type: string): BuiltIn | undefined => toolOfType(type) ?? toolForKeyword(type)
 
-const isWeb = (tool: Tool): boolean => tool === webSearch || tool === webFetch
+const isWeb = (tool: BuiltIn): boolean => tool === webSearch || tool === webFetch
 
 function refuseClashes(turn: Turn, verdicts: Verdict[]): void {
   const running = verdicts.flatMap((verdict) => (verdict.action === 'run' ? [verdict.tool] : []))
@@ -161,8 +160,8 @@ const forwardsCode = (turn: Turn, verdicts: Verdict[]): boolean =>
   )
 
 /** Each tool once, with what its declarations ask; domain lists of a search hold for fetched pages too (W-36). */
-function readOwned({ turn, bodyText, capabilities }: PlanInput, verdicts: Verdict[]): Map<string, OwnedTool> {
-  const owned = new Map<string, OwnedTool>()
+function readOwned({ turn, bodyText, capabilities }: PlanInput, verdicts: Verdict[]): Map<string, Owned<BuiltIn>> {
+  const owned = new Map<string, Owned<BuiltIn>>()
   turn.tools.forEach((entry, at) => {
     const verdict = verdicts[at]
     if (verdict?.action !== 'run') return
@@ -190,7 +189,7 @@ function refuseUncarried({ turn, target }: PlanInput, verdicts: Verdict[]): void
 }
 
 function offered(turn: Turn, verdicts: Verdict[]): ToolEntry[] {
-  const placed = new Set<Tool>()
+  const placed = new Set<BuiltIn>()
   return turn.tools.flatMap((entry, at) => {
     const verdict = verdicts[at]
     if (verdict?.action !== 'run') return [entry]
@@ -213,10 +212,10 @@ function retarget(turn: Turn, verdicts: Verdict[]): ToolChoice | undefined {
 
 /** Code that runs here gets the sandbox that the request wishes for, for as long as its rounds may need it. */
 function inContainer(
-  owned: ReadonlyMap<string, OwnedTool>,
+  owned: ReadonlyMap<string, Owned<BuiltIn>>,
   wish: ContainerWish,
   { maxToolIterations }: Turn,
-): ReadonlyMap<string, OwnedTool> {
+): ReadonlyMap<string, Owned<BuiltIn>> {
   const code = owned.get(codeExecution.name)
   if (code === undefined) return owned
   const leaseSeconds = sessionSeconds(maxToolIterations, code.options.execSeconds)

@@ -5,10 +5,10 @@ import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { codeExecution } from '../tools/code-execution.ts'
 import { narrowDomains } from '../tools/domains.ts'
-import type { ToolOptions } from '../tools/tool.ts'
+import type { BuiltIn, ToolOptions } from '../tools/tool.ts'
 import { webFetch } from '../tools/web-fetch.ts'
 import { DEFAULT_RESULTS, webSearch } from '../tools/web-search.ts'
-import type { OwnedTool } from './plan.ts'
+import type { Owned } from './plan.ts'
 
 interface Policing {
   policies: Policies
@@ -20,7 +20,7 @@ interface Policing {
  * The tools that run here as the workspace's policies leave them: narrowed, never widened (W-02, W-38). Throws the
  * refusal of one that the workspace may not use (W-20, W-41).
  */
-export function policed(owned: ReadonlyMap<string, OwnedTool>, policing: Policing): Map<string, OwnedTool> {
+export function policed(owned: ReadonlyMap<string, Owned<BuiltIn>>, policing: Policing): Map<string, Owned<BuiltIn>> {
   const { policies, settings } = policing
   if (owned.has(codeExecution.name)) refuseCode(policies.code, settings)
   if (owned.has(webFetch.name)) refuseWebAccess(policies.web, 'web access')
@@ -28,7 +28,7 @@ export function policed(owned: ReadonlyMap<string, OwnedTool>, policing: Policin
   return new Map(Array.from(owned, ([name, entry]) => [name, { ...entry, options: narrowed(entry, policing) }]))
 }
 
-function narrowed({ tool, options }: OwnedTool, policing: Policing): ToolOptions {
+function narrowed({ tool, options }: Owned<BuiltIn>, policing: Policing): ToolOptions {
   const { code, web } = policing.policies
   switch (tool) {
     case codeExecution:

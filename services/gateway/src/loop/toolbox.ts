@@ -5,7 +5,7 @@ import type { JsonObject } from '../conversation/turn.ts'
 import type { CallContext, OpenTool, Tool, ToolResult, ToolUse } from '../tools/tool.ts'
 import { CallLimitReached } from './limits.ts'
 import { measured } from './measured.ts'
-import type { OwnedTool } from './plan.ts'
+import type { Owned } from './plan.ts'
 import type { Tally } from './tally.ts'
 import type { ModelCall } from './transcript.ts'
 
@@ -15,7 +15,7 @@ const MOST_CALLS = 250
 /** The tools of one request, ready to be called; they keep what they count over its rounds and attempts. */
 export interface Toolbox {
   /** Makes the tools of an attempt ready. What this costs before an answer begins is still refused as a status (X-28). */
-  open(owned: Iterable<OwnedTool>, at: CallContext): Promise<void>
+  open(owned: Iterable<Owned>, at: CallContext): Promise<void>
   /** Runs one call and records it, before anyone learns its result. Yields what a client may be shown of it. */
   run(call: ModelCall, at: CallContext): AsyncGenerator<ToolActivity, ToolResult>
   /** The sandbox that outlives the request, if there is one. */
@@ -41,7 +41,8 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log, wanted = MOST_
       const entry = opened.get(name)
       if (entry === undefined) throw new Error(`${name} was not opened for this request`)
       const input = readArguments(text)
-      const call = { id, tool: name, input: entry.tool.shownInput(input) }
+      const { server, shownInput } = entry.tool
+      const call = { id, tool: name, input: shownInput(input), ...(server !== undefined && { server }) }
       yield { type: 'tool', phase: 'started', call }
       calls += 1
       const { tool, ready } = entry

@@ -15,7 +15,7 @@ export async function refuseUnseen(
   const seen = kind === 'master' ? await exists() : workspace === id
   if (!seen) throw new Fault('not_found', `Workspace '${id}' not found`)
   if (does === 'write' && kind !== 'master') {
-    throw new Fault('forbidden', 'Changing a policy of this workspace requires the master key')
+    throw new Fault('forbidden', 'Changing the settings of a workspace requires the master key')
   }
 
   async function exists(): Promise<boolean> {

@@ -12,10 +12,10 @@ import type { JsonObject } from '../conversation/turn.ts'
 import { readHint } from './declared-members.ts'
 import { openSandboxSession, type SandboxRun } from './sandbox-session.ts'
 import {
+  type BuiltIn,
   type CallContext,
   noOptions,
   type OpenTool,
-  type Tool,
   type ToolOptions,
   type ToolResult,
   type ToolUse,
@@ -25,7 +25,7 @@ import {
 const STREAM_BYTES = TOOL_RESULT_BYTES / 2 - 1_024
 const CUT = '\n[output truncated]\n'
 
-export const codeExecution: Tool = {
+export const codeExecution: BuiltIn = {
   type: 'otari_code_execution',
   name: 'code_execution',
   description: 'Run Python in a sandbox that keeps its state within the request.',

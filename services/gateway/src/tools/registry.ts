@@ -1,16 +1,16 @@
 import type { JsonObject } from '../conversation/turn.ts'
 import type { Capabilities } from './capabilities.ts'
 import { codeExecution } from './code-execution.ts'
-import type { Tool } from './tool.ts'
+import type { BuiltIn } from './tool.ts'
 import { webFetch } from './web-fetch.ts'
 import { webSearch } from './web-search.ts'
 
-/** Every tool this gateway runs, in the order they are listed. */
-export const tools: readonly Tool[] = [webSearch, webFetch, codeExecution]
+/** Every tool of this gateway's own, in the order they are listed. */
+export const tools: readonly BuiltIn[] = [webSearch, webFetch, codeExecution]
 
 const byType = new Map(tools.map((tool) => [tool.type, tool]))
 
-export const toolOfType = (type: string): Tool | undefined => byType.get(type)
+export const toolOfType = (type: string): BuiltIn | undefined => byType.get(type)
 
 export interface ToolDescription {
   id: string

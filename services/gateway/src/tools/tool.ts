@@ -7,18 +7,32 @@ import type { ToolFiles } from '../files/tool-files.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from './capabilities.ts'
 
-/**
- * A tool this gateway runs: what a declaration of it may say, what the model is shown, and how a call is carried out.
- * A new one is a file with such an object and a line in the registry.
- */
+/** A tool as the loop knows it: what the model is shown, and how a call is carried out. */
 export interface Tool {
-  /** The type by which a client declares it. */
-  type: string
   /** The function's name, as the model sees it whatever type the client declared (T-13). */
   name: string
   description: string
   /** JSON Schema of the function's arguments. */
   parameters: JsonObject
+  /** The MCP server that has it, by its name in the request. */
+  server?: string
+  /** Rows that would price a call, first match wins (P-06, P-16). */
+  priceKeys(capabilities: Capabilities): PriceKey[]
+  /** The arguments as they may be shown to anyone: no query string of a fetched address, say (F-33). */
+  shownInput(input: JsonObject): JsonObject
+  /** What a client may be shown of a call that failed. */
+  shownFailure(input: JsonObject, failure: ShownFailure): ToolOutcome['shown']
+  /** Gets it ready for one request. It is closed again on every exit. */
+  open(options: ToolOptions, use: ToolUse, at: CallContext): Promise<OpenTool>
+}
+
+/**
+ * A tool of this gateway's own, and what a declaration of it may say. A new one is a file with such an object and a line
+ * in the registry.
+ */
+export interface BuiltIn extends Tool {
+  /** The type by which a client declares it. */
+  type: string
   /** What the model is told it is for when the declaration says nothing (T-30). */
   hint(settings: GatewaySettings): string
   available(capabilities: Capabilities): boolean
@@ -28,14 +42,6 @@ export interface Tool {
   unavailable: string
   /** Reads a declaration of its own type, or a provider's keyword it stands in for; throws `invalid_request`. */
   read(declaration: Declaration, capabilities: Capabilities): ToolOptions
-  /** Rows that would price a call, first match wins (P-06, P-16). */
-  priceKeys(capabilities: Capabilities): PriceKey[]
-  /** The arguments as they may be shown to anyone: no query string of a fetched address, say (F-33). */
-  shownInput(input: JsonObject): JsonObject
-  /** What a client may be shown of a call that failed. */
-  shownFailure(input: JsonObject, failure: ShownFailure): ToolOutcome['shown']
-  /** Gets it ready for one request. It is closed again on every exit. */
-  open(options: ToolOptions, use: ToolUse, at: CallContext): Promise<OpenTool>
 }
 
 /** An entry of `tools`, twice: as parsed, and with each number as it was spelled, so that 5.0 is told from 5 (S-19). */

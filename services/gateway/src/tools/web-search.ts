@@ -17,11 +17,11 @@ import { readHint, readMaxResults, readMaxUses } from './declared-members.ts'
 import { readDomains } from './domains.ts'
 import { renderHits } from './search-results.ts'
 import {
+  type BuiltIn,
   type CallContext,
   type Declaration,
   noOptions,
   type OpenTool,
-  type Tool,
   type ToolOptions,
   type ToolResult,
   type ToolUse,
@@ -45,7 +45,7 @@ const MEMBERS = new Set([
   'provider_options',
 ])
 
-export const webSearch: Tool = {
+export const webSearch: BuiltIn = {
   type: 'otari_web_search',
   name: 'web_search',
   description: 'Search the web and return ranked results with page text.',

@@ -1,13 +1,19 @@
 import { connect, type Socket } from 'node:net'
 import type { FileStore } from '@tollgate/files'
+import { openSecrets } from '@tollgate/secrets'
+import type { Log } from '@tollgate/telemetry'
 import { type FakeModel, fakeOpenAi, type ModelScript } from '@tollgate/testing'
 import { inject, onTestFinished } from 'vitest'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
 import { fileRows } from '../../src/files/rows.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
+import type { Reach } from '../../src/mcp-client/addresses.ts'
+import { openServers } from '../../src/mcp-client/servers.ts'
+import { storedServers } from '../../src/mcp-client/stored.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import { chatCompletionsRoute } from '../../src/routes/chat-completions.ts'
 import { fileRoutes } from '../../src/routes/files.ts'
+import { mcpServerRoutes } from '../../src/routes/mcp-servers.ts'
 import { messagesRoute } from '../../src/routes/messages.ts'
 import { responsesRoute } from '../../src/routes/responses.ts'
 import { storedResponseRoutes } from '../../src/routes/stored-responses.ts'
@@ -18,6 +24,9 @@ import { responseStore } from '../../src/stored-responses/store.ts'
 import { openCapabilities } from '../../src/tools/capabilities.ts'
 import { type Brokers, openBrokers, silent } from '../brokers.ts'
 import { type Rig, startRig } from '../rig.ts'
+
+/** A Fernet key, for tokens of MCP servers. */
+const secrets = openSecrets(Buffer.alloc(32, 7).toString('base64url') + '=')
 
 export interface Served extends Rig {
   brokers: Brokers
@@ -49,6 +58,7 @@ export async function openWith(
   settings: Partial<GatewaySettings> = {},
   store?: FileStore,
   routing: RoutingSettings = noRouting,
+  mcp: { reach?: Reach; log?: Log } = {},
 ) {
   const brokers = await openBrokers()
   const { bus } = brokers
@@ -60,6 +70,8 @@ export async function openWith(
       const capabilities = openCapabilities({ bus, settings: current, log: silent })
       const mixedTurns = rememberMixedTurns()
       const rateLimit = openRateLimit(current)
+      const stored = storedServers({ db, bus })
+      const mcpServers = { stored, secrets, settings: current, log: silent, version: 'test', ...mcp }
       const needs = {
         bus,
         log: silent,
@@ -72,6 +84,7 @@ export async function openWith(
         routing: openRouting(routing, models, () => 0),
         coolDowns: openCoolDowns(),
         rateLimit,
+        openServers: openServers(mcpServers),
         responses: responseStore(db),
         files: store && { store, rows: fileRows(db, current) },
       }
@@ -81,6 +94,7 @@ export async function openWith(
         async (app) => void app.register(responsesRoute(needs, cut)),
         async (app) => void app.register(storedResponseRoutes(needs)),
         async (app) => void app.register(fileRoutes(needs)),
+        async (app) => void app.register(mcpServerRoutes({ db, ...mcpServers })),
       ]
     },
   })

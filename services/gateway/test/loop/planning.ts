@@ -3,6 +3,7 @@ import type { JsonObject, Turn } from '../../src/conversation/turn.ts'
 import type { ExecutorChoice } from '../../src/loop/executors.ts'
 import type { Target } from '../../src/loop/keywords.ts'
 import { plan } from '../../src/loop/plan.ts'
+import { prepared } from '../../src/loop/prepared.ts'
 import { narrowsNothing, type Policies } from '../../src/policies/policy.ts'
 import { defaultSettings, type GatewaySettings } from '../../src/settings.ts'
 import type { Capabilities } from '../../src/tools/capabilities.ts'
@@ -27,15 +28,17 @@ export function planOf(
   { turn, capabilities, settings, executors = {}, target = chatTarget, policies: { code, web } = {} }: Given = {},
 ) {
   const made = turnOf(tools, turn)
-  return plan({
+  const whole = { ...defaultSettings, ...settings }
+  const planned = plan({
     turn: made,
     bodyText: JSON.stringify(made.raw),
-    settings: { ...defaultSettings, ...settings },
+    settings: whole,
     capabilities: { ...everything, ...capabilities },
     executors,
     policies: { code: { ...narrowsNothing.code, ...code }, web: { ...narrowsNothing.web, ...web } },
     target,
   })
+  return prepared(planned, [], whole)
 }
 
 export const refusal = (tools: JsonObject[], given?: Given): [number, string] => {

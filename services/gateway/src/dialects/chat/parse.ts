@@ -1,5 +1,5 @@
-import { Fault } from '@tollgate/contracts'
 import type { JsonObject, ToolChoice, ToolEntry, Turn } from '../../conversation/turn.ts'
+import { declaredServers } from '../../mcp-client/declared.ts'
 import { Invalid, problemsOf } from '../../validation.ts'
 import { readMessage } from './messages.ts'
 import { type ChatRequest, type ChatTool, chatRequest } from './request.ts'
@@ -24,7 +24,7 @@ export function parseChat(body: unknown, bodyCharacters: number): Turn {
   const read = chatRequest.safeParse(body)
   if (!read.success) throw new Invalid(problemsOf(read.error, 'body'))
   const request = read.data
-  refuseMcp(request)
+  const mcpServers = declaredServers(request)
   // what zod returns has its members in another order; what goes upstream keeps the client's
   const raw = body as { messages: JsonObject[]; tools?: JsonObject[] | null } & JsonObject
   return {
@@ -43,14 +43,10 @@ export function parseChat(body: unknown, bodyCharacters: number): Turn {
     user: request.user ?? undefined,
     maxToolIterations: request.max_tool_iterations ?? DEFAULT_ITERATIONS,
     toolsHeader: request.tools_header ?? undefined,
+    ...(mcpServers && { mcpServers }),
     raw: Object.fromEntries(Object.entries(raw).filter(([name]) => !OURS.has(name))),
     bodyCharacters,
   }
-}
-
-function refuseMcp({ mcp_servers, mcp_server_ids }: ChatRequest): void {
-  if ((mcp_servers?.length ?? 0) + (mcp_server_ids?.length ?? 0) > 0)
-    throw new Fault('invalid_request', "this gateway runs no MCP servers: remove 'mcp_servers' and 'mcp_server_ids'")
 }
 
 function readTool(tool: ChatTool, raw: JsonObject): ToolEntry {

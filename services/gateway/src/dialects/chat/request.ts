@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { serverMembers } from '../../mcp-client/declared.ts'
 import { list } from '../../validation.ts'
 
 const text = z.string()
@@ -95,7 +96,6 @@ export const chatRequest = z.looseObject({
   user: optionalText,
   max_tool_iterations: z.int().min(1).max(25).nullish(),
   tools_header: z.string().max(4_000).nullish(),
-  mcp_servers: z.array(z.unknown()).nullish(),
-  mcp_server_ids: z.array(z.unknown()).nullish(),
+  ...serverMembers,
 })
 export type ChatRequest = z.infer<typeof chatRequest>

@@ -10,6 +10,7 @@ export function toolReport({ call, outcome }: ToolActivity): JsonObject | undefi
     case 'web_fetch':
       return report(call.id, shown, { url: shown.url }, {})
     case 'code_execution':
+    case 'mcp':
     case undefined:
       return undefined
     default:

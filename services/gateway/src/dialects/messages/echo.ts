@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../conversation/turn.ts'
 
 /** Ids that only this gateway gives out: by them alone it knows again what it has shown. */
 export const SERVER_TOOL_ID = 'otari_srvtoolu_'
-const MCP_TOOL_ID = 'otari_mcptoolu_'
+export const MCP_TOOL_ID = 'otari_mcptoolu_'
 
 /**
  * A history without the blocks that this gateway put into it, which no provider has run: a code pair becomes the words

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Fault } from '@tollgate/contracts'
 import type { z } from 'zod'
 import type { Json, JsonObject, Message, ToolChoice, ToolEntry, Turn } from '../../conversation/turn.ts'
+import { declaredServers, splitProviderServers } from '../../mcp-client/declared.ts'
 import { Invalid, problemsOf } from '../../validation.ts'
 import { withoutEchoes } from './echo.ts'
 import { readMessage } from './messages.ts'
@@ -17,6 +18,7 @@ const OURS = new Set([
   'tools_header',
   'max_tool_iterations',
   'session_label',
+  'betas',
 ])
 
 type Body = { messages: JsonObject[]; system?: Json; tools?: JsonObject[] | null } & JsonObject
@@ -26,7 +28,7 @@ type Body = { messages: JsonObject[]; system?: Json; tools?: JsonObject[] | null
  * passes. `body` is parsed JSON, `bodyCharacters` the length of its text.
  */
 export function parseMessages(body: unknown, bodyCharacters: number, headers: IncomingHttpHeaders): Turn {
-  const request = read(messagesRequest, body)
+  const request = read(messagesRequest, withoutProviderServers(body))
   return {
     ...conversationOf(request, body as Body, headers),
     stream: request.stream ?? false,
@@ -42,7 +44,7 @@ export function parseMessages(body: unknown, bodyCharacters: number, headers: In
 
 /** The same for a body whose tokens are to be counted. */
 export function parseCountTokens(body: unknown, bodyCharacters: number, headers: IncomingHttpHeaders): Turn {
-  const request = read(countTokensRequest, body)
+  const request = read(countTokensRequest, withoutProviderServers(body))
   return {
     ...conversationOf(request, body as Body, headers),
     stream: false,
@@ -64,8 +66,9 @@ function read<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
 
 // what zod returns has its members in another order; what goes upstream keeps the client's
 function conversationOf(request: z.output<typeof countTokensRequest>, body: Body, headers: IncomingHttpHeaders) {
-  refuseMcp(request)
   const choice = request.tool_choice ?? undefined
+  const mcpServers = declaredServers(request)
+  const { provider } = splitProviderServers(body)
   const messages = withoutEchoes(body.messages)
   if (messages.length === 0) throw new Fault('invalid_request', "'messages' holds nothing that a model could answer")
   return {
@@ -77,15 +80,18 @@ function conversationOf(request: z.output<typeof countTokensRequest>, body: Body
     toolChoice: readChoice(choice),
     parallelToolCalls: readParallel(choice),
     user: request.metadata?.user_id ?? undefined,
-    raw: Object.fromEntries(Object.entries(body).filter(([name]) => !OURS.has(name))),
-    headers: ownHeaders(headers),
+    ...(mcpServers && { mcpServers }),
+    raw: {
+      ...Object.fromEntries(Object.entries(body).filter(([name]) => !OURS.has(name))),
+      ...(provider.length > 0 && { mcp_servers: provider }),
+    },
+    headers: ownHeaders(headers, request.betas ?? []),
   }
 }
 
-function refuseMcp({ mcp_servers, mcp_server_ids }: z.output<typeof countTokensRequest>): void {
-  if ((mcp_servers?.length ?? 0) + (mcp_server_ids?.length ?? 0) > 0)
-    throw new Fault('invalid_request', "this gateway runs no MCP servers: remove 'mcp_servers' and 'mcp_server_ids'")
-}
+/** Those are the provider's to judge. */
+const withoutProviderServers = (body: unknown): unknown =>
+  typeof body === 'object' && body !== null ? splitProviderServers(body as JsonObject).body : body
 
 /** `system` stands before the conversation, as a message of its own. */
 function systemOf(system: Json | undefined): Message[] {
@@ -129,12 +135,13 @@ function readParallel(choice: MessagesToolChoice | undefined): boolean | undefin
 /** Headers by which a client of the vendor says which form of the API it speaks. */
 const HEADERS = ['anthropic-version', 'anthropic-beta']
 
-function ownHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+/** Betas may be named in the body as well, and go upstream as the header that the vendor reads. */
+function ownHeaders(headers: IncomingHttpHeaders, betas: string[]): Record<string, string> {
   return Object.fromEntries(
     HEADERS.flatMap((name) => {
-      const value = headers[name]
-      if (value === undefined || value === '') return []
-      const text = String(value)
+      const values = [headers[name] ?? [], name === 'anthropic-beta' ? betas : []].flat()
+      if (values.length === 0 || values.join('') === '') return []
+      const text = values.join(',')
       if (!/^[\w\-., ]{1,2048}$/.test(text))
         throw new Fault('invalid_request', `the header ${name} is no list of names`)
       return [[name, text]]

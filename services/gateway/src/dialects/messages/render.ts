@@ -8,11 +8,11 @@ import { toolBlocks } from './tool-blocks.ts'
 import { messagesUsage } from './usage.ts'
 
 /** A whole answer as a Messages `message`. */
-export function renderMessages(answer: Answer, { model, tools }: Pick<Turn, 'model' | 'tools'>): JsonObject {
+export function renderMessages(answer: Answer, turn: Pick<Turn, 'model' | 'tools' | 'headers'>): JsonObject {
   const { delta, beside } = endingOf(answer)
   return {
-    ...headOf(answer, model),
-    content: contentOf(answer, tools),
+    ...headOf(answer, turn.model),
+    content: contentOf(answer, turn),
     ...containerMember(answer.container),
     stop_reason: messagesFinish(answer.finish),
     stop_sequence: null,
@@ -29,8 +29,8 @@ function endingOf({ extras }: Answer) {
   }, noEnding)
 }
 
-function contentOf(answer: Answer, tools: Turn['tools']): JsonObject[] {
-  const shownAs = toolBlocks(tools)
+function contentOf(answer: Answer, { tools, headers }: Pick<Turn, 'tools' | 'headers'>): JsonObject[] {
+  const shownAs = toolBlocks(tools, headers)
   return beforeLastWords(answer.items).flatMap((item) => {
     if (item.type === 'tool') return shownAs(item.activity)
     return isKnown(item.start) ? [wholeBlock(item, citationsOf(answer, item))] : []

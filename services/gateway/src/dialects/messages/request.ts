@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { serverMembers } from '../../mcp-client/declared.ts'
 import { list } from '../../validation.ts'
 
 const text = z.string()
@@ -65,8 +66,8 @@ const conversation = {
   tools: list(tool).nullish(),
   tool_choice: toolChoice.nullish(),
   metadata: z.looseObject({ user_id: optionalText }).nullish(),
-  mcp_servers: z.array(z.unknown()).nullish(),
-  mcp_server_ids: z.array(z.unknown()).nullish(),
+  ...serverMembers,
+  betas: z.array(text).max(100).nullish(),
 }
 
 /** The body of `POST /messages`, as far as anything here reads it. */

@@ -28,10 +28,10 @@ const deltaFrame = (index: number, delta: JsonObject): string => frame('content_
 const stopFrame = (index: number): string => frame('content_block_stop', { index })
 
 /** Writes an answer as the events of a Messages stream: one message, its blocks numbered without gaps (R-03, R-30). */
-export function messagesStream({ model, tools }: Pick<Turn, 'model' | 'tools'>): AnswerWriter {
+export function messagesStream({ model, tools, headers }: Pick<Turn, 'model' | 'tools' | 'headers'>): AnswerWriter {
   const blocks = blockQueue(stopFrame)
   const kinds = new Map<number, BlockStart['kind']>()
-  const shownAs = toolBlocks(tools)
+  const shownAs = toolBlocks(tools, headers)
   let container: HeldContainer | undefined
   let ending = noEnding
   let usage: Answer['usage']

@@ -3,6 +3,7 @@ import { clipBytes } from '@tollgate/contracts'
 import type { ShownFailure, ToolActivity, ToolOutcome } from '../../conversation/events.ts'
 import type { JsonObject, Turn } from '../../conversation/turn.ts'
 import { SERVER_TOOL_ID } from './echo.ts'
+import { mcpBlocks } from './mcp-blocks.ts'
 
 /** The vendor's own keywords for what a tool of ours stands in for. */
 const KEYWORDS: Record<string, RegExp> = {
@@ -18,13 +19,19 @@ const MOST_BLOCK_BYTES = 50 * 1024
  * Shows a call of ours as the pair of blocks in which the vendor shows its own: only to callers who declared the vendor's
  * keyword, since only they know these blocks (R-23, X-34).
  */
-export function toolBlocks(tools: Turn['tools']): (activity: ToolActivity) => JsonObject[] {
+export function toolBlocks(
+  tools: Turn['tools'],
+  headers?: Turn['headers'],
+): (activity: ToolActivity) => JsonObject[] {
+  const ofServers = mcpBlocks(headers)
   const native = new Set(
     Object.entries(KEYWORDS).flatMap(([name, pattern]) =>
       tools.some((entry) => entry.kind === 'typed' && pattern.test(entry.type)) ? [name] : [],
     ),
   )
-  return ({ phase, call, outcome }) => {
+  return (activity) => {
+    const { phase, call, outcome } = activity
+    if (call.server !== undefined) return ofServers(activity)
     if (phase !== 'finished' || outcome === undefined || !native.has(call.tool)) return []
     const result = resultOf(outcome)
     if (result === undefined) return []
@@ -46,6 +53,8 @@ function resultOf({ shown }: ToolOutcome): JsonObject | JsonObject[] | undefined
       return shown.failure ? fetchError(shown.failure) : fetched(shown)
     case 'code_execution':
       return ran(shown)
+    case 'mcp':
+      return undefined
     default:
       return shown satisfies never
   }

@@ -66,6 +66,7 @@ export function gatewayItem({ outcome }: ToolActivity, shows: GatewayItems): Nam
       return { kind: 'codeInterpreter', members }
     }
     case 'web_fetch':
+    case 'mcp':
     case undefined:
       return undefined
     default:

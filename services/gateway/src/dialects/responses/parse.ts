@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { JsonObject, Message, ToolChoice, ToolEntry, Turn } from '../../conversation/turn.ts'
+import { declaredServers } from '../../mcp-client/declared.ts'
 import { Invalid, problemsOf } from '../../validation.ts'
 import { type Given, messagesOf } from './items.ts'
 import { type ResponsesRequest, type ResponsesTool, responsesRequest } from './request.ts'
@@ -38,6 +39,7 @@ export function parseResponses(body: unknown, bodyCharacters: number): ParsedReq
   if (!read.success) throw new Invalid(problemsOf(read.error, 'body'))
   const request = read.data
   refuseUnserved(request)
+  const mcpServers = declaredServers(request)
   // what zod returns has its members in another order; what goes upstream keeps the client's
   const raw = body as { input?: string | JsonObject[] | null; tools?: JsonObject[] | null } & JsonObject
   const input = givenItems(request, raw.input ?? [])
@@ -65,6 +67,7 @@ export function parseResponses(body: unknown, bodyCharacters: number): ParsedReq
       maxToolIterations: request.max_tool_iterations ?? DEFAULT_ITERATIONS,
       ...(request.max_tool_calls != null && { maxToolCalls: request.max_tool_calls }),
       toolsHeader: request.tools_header ?? undefined,
+      ...(mcpServers && { mcpServers }),
       raw: Object.fromEntries(Object.entries(raw).filter(([name]) => !OURS.has(name))),
       bodyCharacters,
     },
@@ -72,9 +75,7 @@ export function parseResponses(body: unknown, bodyCharacters: number): ParsedReq
 }
 
 /** What this gateway has no part for is told before anything is paid for. */
-function refuseUnserved({ mcp_servers, mcp_server_ids, background, conversation, prompt }: ResponsesRequest): void {
-  if ((mcp_servers?.length ?? 0) + (mcp_server_ids?.length ?? 0) > 0)
-    throw new Fault('invalid_request', "this gateway runs no MCP servers: remove 'mcp_servers' and 'mcp_server_ids'")
+function refuseUnserved({ background, conversation, prompt }: ResponsesRequest): void {
   if (background)
     throw new Fault('invalid_request', "'background' is not served: remove it, and read the answer as it comes")
   if (conversation != null)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { serverMembers } from '../../mcp-client/declared.ts'
 import { list } from '../../validation.ts'
 import { inputItem } from './input-item.ts'
 
@@ -60,8 +61,7 @@ export const responsesRequest = z
     prompt: z.unknown().optional(),
     max_tool_iterations: z.int().min(1).max(25).nullish(),
     tools_header: z.string().max(4_000).nullish(),
-    mcp_servers: z.array(z.unknown()).nullish(),
-    mcp_server_ids: z.array(z.unknown()).nullish(),
+    ...serverMembers,
   })
   .refine(({ input, previous_response_id: previous }) => (input ?? previous) != null, {
     path: ['input'],
