@@ -11,6 +11,8 @@ export type Said =
 /** A proper answer, rendered as the vendor would, streamed or not as the request asks. */
 export interface ScriptedAnswer {
   says: Said[]
+  /** What a vendor ran by itself before that, in its own form, with what it tells of it on the way. */
+  native?: { item: FakeJson; events?: FakeJson[] }[]
   /** The vendor's own word for why it stopped; what fits when absent. */
   finish?: string
   /** Members of `usage`; a small fixed count when absent, none at all when null. */

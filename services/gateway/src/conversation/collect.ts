@@ -33,6 +33,8 @@ export interface AnswerBlock {
   /** Its text, its thinking, or its arguments as JSON text. */
   text: string
   signature: string | undefined
+  /** The item that ended with it, as its upstream has it. */
+  whole: Raw | undefined
 }
 
 /** Reads an answer to its end. A stream that just stops is a failure of the upstream (BR-018). */
@@ -59,7 +61,8 @@ export function answerCollector() {
           break
         case 'open': {
           const { index, block, raw } = event
-          const opened: AnswerBlock = { type: 'block', index, start: block, raw, text: '', signature: undefined }
+          const unsaid = { text: '', signature: undefined, whole: undefined }
+          const opened: AnswerBlock = { type: 'block', index, start: block, raw, ...unsaid }
           open.set(index, opened)
           items.push(opened)
           break
@@ -74,9 +77,12 @@ export function answerCollector() {
           if (block) block.signature = event.signature
           break
         }
-        case 'close':
+        case 'close': {
+          const block = open.get(event.index)
+          if (block) block.whole = event.raw
           open.delete(event.index)
           break
+        }
         case 'extra':
           extras.push({ dialect: event.dialect, value: event.value, block: Array.from(open.values()).at(-1) })
           break

@@ -26,7 +26,8 @@ export type ModelEvent =
   | { type: 'delta'; index: number; text: string }
   /** A thinking block's signature, whole. */
   | { type: 'signature'; index: number; signature: string }
-  | { type: 'close'; index: number }
+  /** `raw`: with the last block of an item of its upstream's, that item as it ended, for clients of that upstream's dialect. */
+  | { type: 'close'; index: number; raw?: Raw }
   /** Members only the upstream's own dialect has a place for, in that dialect's shape: rendered there, dropped elsewhere. */
   | { type: 'extra'; dialect: Dialect; value: JsonObject }
   | { type: 'usage'; tokens: TokenCounts; raw: Raw | undefined }
@@ -86,9 +87,9 @@ export interface ToolOutcome {
         /** Files the run made; those without an id were not stored. */
         files?: { name: string; id?: string; mediaType?: string }[]
       }
-}
     /** What a tool of an MCP server said, without addresses and, when it failed, without a word of the server's (M-21). */
     | { kind: 'mcp'; text: string }
+}
 /** A fetched page, for dialects that show what was read (R-26). */
 export interface ShownDocument {
   text: string

@@ -8,11 +8,19 @@ const ofMessages = z.object({
   citation: z.object({ type: z.literal('web_search_result_location'), url: z.string(), title: z.string().nullish() }),
 })
 
+/** The same as an upstream of this dialect gives it. */
+const ofResponses = z.object({
+  type: z.literal('response.output_text.annotation.added'),
+  annotation: z.record(z.string(), z.unknown()),
+})
+
 /**
- * The annotation that an upstream's citation of a page becomes, made from where the cited words begin and end (BR-048).
- * Undefined for anything else that only an upstream's own dialect has a place for.
+ * The annotation that an upstream's citation of a page becomes, made from where the cited words begin and end (BR-048); one
+ * of this dialect stays as it came. Undefined for anything else that only an upstream's own dialect has a place for.
  */
 export function citation({ dialect, value }: ModelEvent & { type: 'extra' }) {
+  const own = dialect === 'responses' ? ofResponses.safeParse(value).data?.annotation : undefined
+  if (own !== undefined) return () => own as JsonObject
   const cited = dialect === 'messages' ? ofMessages.safeParse(value).data?.citation : undefined
   if (cited === undefined) return undefined
   const { url, title } = cited

@@ -3,7 +3,7 @@ import type { FinishReason } from '../../conversation/events.ts'
 import type { JsonObject, Message } from '../../conversation/turn.ts'
 import { issuedBy } from '../../models/issuer.ts'
 import { bytesOf, fits, type KeptResponse } from '../../stored-responses/store.ts'
-import type { Given } from './items.ts'
+import { type Given, itemsIn } from './items.ts'
 import { idsOf, kept } from './stored-items.ts'
 
 export interface ToKeep {
@@ -33,5 +33,7 @@ function uncut(added: Message[], reason: FinishReason): Message[] {
   const last = added.at(-1)
   if (last === undefined || reason === 'tool_calls') return added
   const parts = last.parts.filter(({ type }) => type !== 'call')
-  return [...added.slice(0, -1), ...(parts.length > 0 ? [{ ...last, parts }] : [])]
+  const items = itemsIn(last).filter(({ type }) => type !== 'function_call')
+  const raw = last.raw && { dialect: 'responses' as const, value: { items } }
+  return [...added.slice(0, -1), ...(parts.length > 0 ? [{ ...last, parts, ...(raw && { raw }) }] : [])]
 }

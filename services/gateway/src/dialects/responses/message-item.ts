@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../conversation/turn.ts'
-import type { ItemEnd, OpenItem, Place } from './open-item.ts'
+import { asEnded, type ItemEnd, type OpenItem, type Place } from './open-item.ts'
 
 interface ContentPart {
   kind: 'text' | 'refusal'
@@ -8,15 +8,21 @@ interface ContentPart {
 }
 
 export interface MessageItem extends OpenItem {
-  /** A block of words begins; blocks of one kind in a row are one part of the content. */
+  /** The id that its provider gave it. */
+  readonly own: unknown
+  /** A block of words begins; blocks of one kind in a row are one part of the content, unless they are parts of a provider's. */
   begin(kind: ContentPart['kind']): JsonObject[]
   /** Cites something for the block that was said last. */
   annotate(annotation: (start: number, end: number) => JsonObject): JsonObject[]
 }
 
-/** `message`: the words of the model, with the whole life of each part (BR-014). */
-export function messageItem(place: Place): MessageItem {
+/**
+ * `message`: the words of the model, with the whole life of each part (BR-014). `head` is the item as a provider of this
+ * dialect began it.
+ */
+export function messageItem(place: Place, head?: JsonObject): MessageItem {
   const parts: ContentPart[] = []
+  let whole: JsonObject | undefined
   let settled = true
   let blockStart = 0
 
@@ -35,12 +41,17 @@ export function messageItem(place: Place): MessageItem {
 
   return {
     place,
+    own: head?.id,
     begun: () => item('in_progress', []),
-    whole: (end) => item(end, parts.map(shown)),
+    whole: (end) => (whole ? asEnded(whole, place, end) : item(end, parts.map(shown))),
+    ended(item) {
+      whole = item
+    },
     begin(kind) {
       const last = parts.at(-1)
-      blockStart = last?.kind === kind ? last.text.length : 0
-      if (last?.kind === kind && !settled) return []
+      const goesOn = last?.kind === kind && head === undefined
+      blockStart = goesOn ? last.text.length : 0
+      if (goesOn && !settled) return []
       const before = settle()
       const part: ContentPart = { kind, text: '', annotations: [] }
       parts.push(part)
@@ -66,7 +77,7 @@ export function messageItem(place: Place): MessageItem {
   }
 
   function item(status: ItemEnd | 'in_progress', content: JsonObject[]): JsonObject {
-    return { id: place.item_id, type: 'message', role: 'assistant', status, content }
+    return { ...head, id: place.item_id, type: 'message', role: 'assistant', status, content }
   }
 }
 

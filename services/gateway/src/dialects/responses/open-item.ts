@@ -19,4 +19,13 @@ export interface OpenItem {
   say(text: string): JsonObject[]
   /** What there is to say of its last piece, when nothing more is added to it. */
   settle(): JsonObject[]
+  /** Its provider, which speaks this dialect, ended it so. */
+  ended(item: JsonObject): void
 }
+
+/** An item as its provider ended it, under the id it is known by here, and cut off where the answer was. */
+export const asEnded = (item: JsonObject, { item_id: id }: Place, end: ItemEnd): JsonObject => ({
+  ...item,
+  id,
+  ...(end === 'incomplete' && { status: end }),
+})

@@ -6,6 +6,7 @@ import { citation } from './citations.ts'
 import { type GatewayItems, gatewayItem } from './gateway-items.ts'
 import { mint } from './ids.ts'
 import { type MessageItem, messageItem } from './message-item.ts'
+import { nativeItems } from './native-items.ts'
 import type { ItemEnd, OpenItem, Place } from './open-item.ts'
 import { type ReasoningItem, reasoningItem } from './reasoning-item.ts'
 
@@ -36,11 +37,15 @@ export function openOutput(shows: GatewayItems, ids: string[]): Output {
   /** Where words are added to; undefined once something came between. */
   let message: { item: MessageItem; slot: Slot } | undefined
   let issuer: string | undefined
+  const natives = nativeItems()
 
-  function place(kind: Parameters<typeof mint>[0]): Place {
+  /** A provider's own item keeps its id. */
+  function place(kind: Parameters<typeof mint>[0], head?: JsonObject): Place {
     const output_index = items.push(undefined) - 1
-    ids[output_index] ??= mint(kind)
-    return { item_id: ids[output_index], output_index }
+    const own = typeof head?.id === 'string' && head.id !== '' ? head.id : undefined
+    const item_id = own ?? ids[output_index] ?? mint(kind)
+    ids[output_index] = item_id
+    return { item_id, output_index }
   }
 
   function begin(open: OpenItem, block: number): { slot: Slot; events: JsonObject[] } {
@@ -67,27 +72,47 @@ export function openOutput(shows: GatewayItems, ids: string[]): Output {
   function whole(members: JsonObject, kind: Parameters<typeof mint>[0]): JsonObject[] {
     message = undefined
     const before = finishIdle()
-    const { item_id, output_index } = place(kind)
-    const item = { id: item_id, ...members }
+    const { item_id, output_index } = place(kind, members)
+    const item = { ...members, id: item_id }
     items[output_index] = item
     return [...before, added(output_index, item), done(output_index, item)]
   }
 
-  function open({ index, block }: ModelEvent & { type: 'open' }): JsonObject[] {
-    if (block.kind === 'text' || block.kind === 'refusal') return words(index, block.kind)
-    const item = itemOf(block)
-    if (item === undefined)
-      return block.kind === 'other' && block.dialect === 'responses' ? whole(block.value, 'item') : []
+  /** An item of a provider's own: what was announced of it before goes with it. */
+  function native(item: JsonObject): JsonObject[] {
+    const at = natives.ends(item)
+    if (at === undefined) return whole(item, 'item')
+    items[at] = { ...item, id: ids[at] ?? null }
+    return [done(at, items[at])]
+  }
+
+  /** What a provider tells of an item of its own on the way. */
+  function hearNative(value: JsonObject): JsonObject[] {
+    if (value.type !== 'response.output_item.added') return natives.place(value)
+    message = undefined
+    const before = finishIdle()
+    const item = value.item as JsonObject
+    const { item_id, output_index } = place('item', item)
+    natives.begins(item, output_index)
+    return [...before, added(output_index, { ...item, id: item_id })]
+  }
+
+  function open({ index, block, raw }: ModelEvent & { type: 'open' }): JsonObject[] {
+    const head = raw?.dialect === 'responses' ? raw.value : undefined
+    if (block.kind === 'text' || block.kind === 'refusal') return words(index, block.kind, head)
+    const item = itemOf(block, head)
+    if (item === undefined) return block.kind === 'other' && block.dialect === 'responses' ? native(block.value) : []
     message = undefined
     const before = finishIdle()
     return [...before, ...begin(item(), index).events]
   }
 
-  function words(index: number, kind: 'text' | 'refusal'): JsonObject[] {
+  function words(index: number, kind: 'text' | 'refusal', head: JsonObject | undefined): JsonObject[] {
     const events: JsonObject[] = []
-    if (message === undefined) {
+    if (message === undefined || message.item.own !== head?.id) {
+      message = undefined
       events.push(...finishIdle())
-      const item = messageItem(place('message'))
+      const item = messageItem(place('message', head), head)
       const begun = begin(item, index)
       message = { item, slot: begun.slot }
       events.push(...begun.events)
@@ -98,12 +123,12 @@ export function openOutput(shows: GatewayItems, ids: string[]): Output {
     return [...events, ...message.item.begin(kind)]
   }
 
-  function itemOf(block: BlockStart): (() => OpenItem) | undefined {
+  function itemOf(block: BlockStart, head: JsonObject | undefined): (() => OpenItem) | undefined {
     switch (block.kind) {
       case 'call':
-        return () => callItem(place('functionCall'), block)
+        return () => callItem(place('functionCall', head), block, head)
       case 'thinking':
-        return () => reasoningItem(place('reasoning'))
+        return () => reasoningItem(place('reasoning', head), head)
       case 'redacted_thinking':
         return () => {
           const item = reasoningItem(place('reasoning'))
@@ -125,9 +150,14 @@ export function openOutput(shows: GatewayItems, ids: string[]): Output {
     return []
   }
 
-  function close({ index }: ModelEvent & { type: 'close' }): JsonObject[] {
+  function close({ index, raw }: ModelEvent & { type: 'close' }): JsonObject[] {
     const slot = blocks.get(index)
     if (slot === undefined) return []
+    if (raw?.dialect === 'responses') {
+      slot.open.ended(raw.value)
+      // what is said next is another item
+      if (slot === message?.slot) message = undefined
+    }
     blocks.delete(index)
     slot.blocks -= 1
     // words may go on in the item; anything else is over, and only the last item's end is not known yet
@@ -150,8 +180,9 @@ export function openOutput(shows: GatewayItems, ids: string[]): Output {
         case 'close':
           return close(event)
         case 'extra': {
-          const cites = message && citation(event)
-          return cites ? (message?.item.annotate(cites) ?? []) : []
+          const cites = citation(event)
+          if (cites) return message?.item.annotate(cites) ?? []
+          return event.dialect === 'responses' ? hearNative(event.value) : []
         }
         case 'tool': {
           if (event.phase === 'started') return []

@@ -1,17 +1,22 @@
 import type { JsonObject } from '../../conversation/turn.ts'
-import type { OpenItem, Place } from './open-item.ts'
+import { asEnded, type OpenItem, type Place } from './open-item.ts'
 import { type Seal, sealed } from './reasoning.ts'
 
 export interface ReasoningItem extends OpenItem {
   sign(what: Seal): void
 }
 
-/** `reasoning`: what the model thought, as a summary, which is the form that clients show. */
-export function reasoningItem(place: Place): ReasoningItem {
+/**
+ * `reasoning`: what the model thought, as a summary, which is the form that clients show. `head` is the item as a provider
+ * of this dialect began it.
+ */
+export function reasoningItem(place: Place, head: JsonObject = {}): ReasoningItem {
+  let whole: JsonObject | undefined
   let text: string | undefined
   let encrypted: string | undefined
 
   const item = (): JsonObject => ({
+    ...head,
     id: place.item_id,
     type: 'reasoning',
     summary: text === undefined ? [] : [{ type: 'summary_text', text }],
@@ -22,7 +27,11 @@ export function reasoningItem(place: Place): ReasoningItem {
   return {
     place,
     begun: item,
-    whole: item,
+    // it has no status of its own to be cut off
+    whole: () => (whole ? asEnded(whole, place, 'completed') : item()),
+    ended(item) {
+      whole = item
+    },
     say(delta) {
       const first = text === undefined
       text = (text ?? '') + delta

@@ -26,11 +26,11 @@ function* eventsOf({ id, created, provider, container, items, extras }: Answer):
       yield item.activity
       continue
     }
-    const { index, start, text, signature } = item
-    yield { type: 'open', index, block: start }
+    const { index, start, raw, text, signature, whole } = item
+    yield { type: 'open', index, block: start, ...(raw && { raw }) }
     if (text !== '') yield { type: 'delta', index, text }
     if (signature !== undefined) yield { type: 'signature', index, signature }
     for (const { dialect, value, block } of extras) if (block === item) yield { type: 'extra', dialect, value }
-    yield { type: 'close', index }
+    yield { type: 'close', index, ...(whole && { raw: whole }) }
   }
 }

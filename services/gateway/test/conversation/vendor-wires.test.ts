@@ -1,0 +1,378 @@
+import Anthropic from '@anthropic-ai/sdk'
+import { callsTools, type FakeModel, fakeOpenAiResponses, type ScriptedReply, says } from '@tollgate/testing'
+import OpenAI from 'openai'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openModels } from '../../src/models/registry.ts'
+import { silent } from '../brokers.ts'
+import { openWith } from './gateway.ts'
+
+const wires = ['openai-responses'] as const
+type Wire = (typeof wires)[number]
+type Body = Record<string, unknown>
+
+/** What an answer said, whichever client read it. */
+interface Heard {
+  text: string
+  thinking: string
+  calls: { id: string; name: string; input: unknown }[]
+  /** In the words of Chat. */
+  finish: string
+  tokens: number[]
+  /** What the client sends back of it. */
+  echo: Body[]
+}
+
+/** A client of one dialect, with a tool of its own and what belongs to it in that dialect's words. */
+interface Client {
+  /** The gateway's search, the client's `get_weather`. */
+  tools: { search: Body; weather: Body }
+  ask(wire: Wire, streamed: boolean, more?: { tools?: Body[]; history?: Body[]; extra?: Body }): Promise<Heard>
+  result(id: string, text: string): Body
+}
+
+const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+const user = { role: 'user', content: 'Hello' }
+
+const openAi = () => new OpenAI({ baseURL: `${gateway.url}/api/v1`, apiKey: gateway.firstKey, maxRetries: 0 })
+
+const chat: Client = {
+  tools: {
+    search: { type: 'otari_web_search' },
+    weather: { type: 'function', function: { name: 'get_weather', parameters: schema } },
+  },
+  result: (id, text) => ({ role: 'tool', tool_call_id: id, content: text }),
+  async ask(wire, streamed, { tools, history = [], extra } = {}) {
+    const body = { model: `${wire}:m`, messages: [user, ...history], ...(tools && { tools }), ...extra } as never
+    let thought = ''
+    const stream = streamed ? openAi().chat.completions.stream(body) : undefined
+    // the client puts together what it knows alone
+    stream?.on('chunk', ({ choices: [choice] }) => {
+      thought += (choice?.delta as { reasoning_content?: string } | undefined)?.reasoning_content ?? ''
+    })
+    const completion = stream
+      ? await stream.finalChatCompletion()
+      : await openAi().chat.completions.create({ ...(body as Body), stream: false } as never)
+    const { choices, usage } = completion as OpenAI.ChatCompletion
+    const [{ message, finish_reason }] = choices as [OpenAI.ChatCompletion.Choice]
+    const calls = (message.tool_calls ?? []).flatMap((call) => (call.type === 'function' ? [call] : []))
+    return {
+      text: message.content ?? '',
+      thinking: streamed ? thought : ((message as { reasoning_content?: string }).reasoning_content ?? ''),
+      calls: calls.map(({ id, function: { name, arguments: args } }) => ({ id, name, input: parsed(args) })),
+      finish: finish_reason,
+      tokens: usage ? [usage.prompt_tokens, usage.completion_tokens] : [],
+      echo: [message as unknown as Body],
+    }
+  },
+}
+
+const messages: Client = {
+  tools: {
+    search: { type: 'otari_web_search' },
+    weather: { name: 'get_weather', input_schema: schema },
+  },
+  result: (id, text) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: text }] }),
+  async ask(wire, streamed, { tools, history = [], extra } = {}) {
+    const sdk = new Anthropic({ apiKey: gateway.firstKey, baseURL: `${gateway.url}/api`, maxRetries: 0 })
+    const asked = {
+      model: `${wire}:m`,
+      max_tokens: 2_000,
+      messages: [user, ...history],
+      ...(tools && { tools }),
+      ...extra,
+    }
+    const body = asked as unknown as Anthropic.MessageCreateParamsNonStreaming
+    const message = streamed ? await sdk.messages.stream(body).finalMessage() : await sdk.messages.create(body)
+    const said = (type: string, member: string) =>
+      message.content.flatMap((block) => (block.type === type ? [(block as unknown as Body)[member]] : []))
+    const finish = { end_turn: 'stop', tool_use: 'tool_calls', max_tokens: 'length' } as Record<string, string>
+    return {
+      text: said('text', 'text').join(''),
+      thinking: said('thinking', 'thinking').join(''),
+      calls: message.content.flatMap((block) =>
+        block.type === 'tool_use' ? [{ id: block.id, name: block.name, input: block.input }] : [],
+      ),
+      finish: finish[String(message.stop_reason)] ?? String(message.stop_reason),
+      tokens: [message.usage.input_tokens, message.usage.output_tokens],
+      echo: [{ role: 'assistant', content: message.content }],
+    }
+  },
+}
+
+const responses: Client = {
+  tools: {
+    search: { type: 'otari_web_search' },
+    weather: { type: 'function', name: 'get_weather', parameters: schema, strict: false },
+  },
+  result: (call_id, output) => ({ type: 'function_call_output', call_id, output }),
+  async ask(wire, streamed, { tools, history = [], extra } = {}) {
+    const body = {
+      model: `${wire}:m`,
+      input: [user, ...history],
+      store: false,
+      ...(tools && { tools }),
+      ...extra,
+    } as never
+    const answer = (
+      streamed
+        ? await openAi().responses.stream(body).finalResponse()
+        : await openAi().responses.create({ ...(body as Body), stream: false } as never)
+    ) as OpenAI.Responses.Response
+    const calls = answer.output.flatMap((item) => (item.type === 'function_call' ? [item] : []))
+    const cut = answer.status === 'incomplete' ? 'length' : undefined
+    return {
+      text: answer.output_text,
+      thinking: answer.output
+        .flatMap((item) => (item.type === 'reasoning' ? item.summary.map((s) => s.text) : []))
+        .join(''),
+      calls: calls.map(({ call_id: id, name, arguments: args }) => ({ id, name, input: parsed(args) })),
+      finish: cut ?? (calls.length > 0 ? 'tool_calls' : 'stop'),
+      tokens: answer.usage ? [answer.usage.input_tokens, answer.usage.output_tokens] : [],
+      // what the client's own helper adds is nothing that an API takes back
+      echo: (answer.output as unknown as Body[]).map(({ parsed_arguments: _, ...item }) => item),
+    }
+  },
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
+}
+
+const clients = { chat, messages, responses }
+const dialects = Object.keys(clients) as (keyof typeof clients)[]
+
+let gateway: Awaited<ReturnType<typeof openWith>>
+let fakes: Record<Wire, FakeModel>
+let script: ScriptedReply[] = []
+const closes: (() => Promise<void>)[] = []
+
+beforeAll(async () => {
+  const next = (): ScriptedReply => script.shift() ?? { status: 500, body: 'the script is over' }
+  fakes = { 'openai-responses': await fakeOpenAiResponses(next) }
+  const models = openModels({
+    providers: {
+      'openai-responses': { type: 'openai-responses', apiBase: `${fakes['openai-responses'].url}/v1`, models: [] },
+      // the vendor's own, whose tools it runs itself
+      openai: { apiBase: `${fakes['openai-responses'].url}/v1`, models: [] },
+    },
+    demo: false,
+    log: silent,
+  })
+  gateway = await openWith(models)
+  closes.push(gateway.close, models.close, ...Object.values(fakes).map(({ close }) => close))
+})
+afterAll(async () => {
+  for (const close of closes) await close()
+})
+
+/** What the models say next; what was asked and settled before is forgotten. */
+function play(...replies: ScriptedReply[]) {
+  script = replies
+  for (const { requests, refusals } of Object.values(fakes)) for (const list of [requests, refusals]) list.length = 0
+  for (const list of [gateway.brokers.settled, gateway.brokers.asked.search]) list.length = 0
+}
+
+const asksWeather = callsTools([{ name: 'get_weather', input: { city: 'Oslo' }, id: 'call_w' }])
+/** Each vendor's own word for an answer that was too long. */
+const cutShort: Record<Wire, string> = { 'openai-responses': 'max_output_tokens' }
+
+describe.each(wires)('over the %s wire', (wire) => {
+  describe.each(dialects)('a %s client', (dialect) => {
+    const client = clients[dialect]
+    const sent = (round: number) => fakes[wire].requests[round]?.text ?? ''
+    const accepted = () => expect(fakes[wire].refusals).toEqual([])
+
+    test.each([false, true])('reads a text, which is settled once; streamed: %s', async (streamed) => {
+      play(says('Hellö wörld 😀'))
+      const extra = dialect === 'chat' && streamed ? { stream_options: { include_usage: true } } : {}
+      const heard = await client.ask(wire, streamed, { extra })
+      expect(heard).toMatchObject({ text: 'Hellö wörld 😀', calls: [], finish: 'stop', tokens: [11, 7] })
+      expect(gateway.brokers.settled).toMatchObject([
+        { status: 'success', tokens: { input: 11, output: 7 }, estimated: false },
+      ])
+      accepted()
+    })
+
+    test.each([false, true])('has the gateway search, and sees the answer alone; streamed: %s', async (streamed) => {
+      const look = callsTools([{ name: 'web_search', input: { query: 'python' }, id: 'call_s' }], {
+        first: [{ thinking: 'I must search.', signature: `sig_${dialect}` }, { text: 'Let me see.' }],
+      })
+      play(look, says('Python.'))
+      const heard = await client.ask(wire, streamed, { tools: [client.tools.search] })
+      expect(heard).toMatchObject({ calls: [], finish: 'stop', thinking: 'I must search.' })
+      expect(heard.text).toBe('Let me see.Python.')
+      expect(gateway.brokers.asked.search).toHaveLength(1)
+      expect(gateway.brokers.settled).toMatchObject([{ tokens: { input: 22, output: 14 }, lines: [{}] }])
+      // L-18 what the model thought goes back with its call
+      expect(sent(1)).toContain(`sig_${dialect}`)
+      accepted()
+    })
+
+    test.each([false, true])(
+      'runs its own tool after thinking, and sends everything back; streamed: %s',
+      async (streamed) => {
+        const first = {
+          says: [
+            { thinking: 'Weather?', signature: `w_${dialect}` },
+            ...('says' in asksWeather ? asksWeather.says : []),
+          ],
+        }
+        play(first, says('7 degrees.'))
+        const tools = [client.tools.weather]
+        const heard = await client.ask(wire, streamed, { tools })
+        expect(heard).toMatchObject({ finish: 'tool_calls', thinking: 'Weather?' })
+        expect(heard.calls).toMatchObject([{ name: 'get_weather', input: { city: 'Oslo' } }])
+        const history = [...heard.echo, client.result(heard.calls[0]?.id ?? '', '7')]
+        const second = await client.ask(wire, streamed, { tools, history })
+        expect(second).toMatchObject({ text: '7 degrees.', finish: 'stop' })
+        // BR-003 where the dialect has a place for it
+        if (dialect !== 'chat') expect(sent(1)).toContain(`w_${dialect}`)
+        expect(sent(1)).not.toContain('otari_')
+        accepted()
+      },
+    )
+
+    test.each([false, true])('BR-023 L-11 is told of an answer cut off in a call; streamed: %s', async (streamed) => {
+      play({ ...asksWeather, finish: cutShort[wire] } as ScriptedReply)
+      const heard = await client.ask(wire, streamed, { tools: [client.tools.weather] })
+      expect(heard.finish).toBe('length')
+      accepted()
+    })
+
+    test('gets a status for what fails before the first byte, and an error for what fails after it', async () => {
+      play({
+        status: 429,
+        headers: { 'retry-after': '7', 'content-type': 'application/json' },
+        body: '{"error":{"message":"slow down"}}',
+      })
+      await expect(client.ask(wire, true)).rejects.toMatchObject({ status: 429 })
+      expect(gateway.brokers.settled).toMatchObject([{ status: 'error' }])
+      play(says('Hello there, you all', { cutAfterBytes: 900, piece: 3 }))
+      await expect(client.ask(wire, true)).rejects.toThrow()
+      await expect.poll(() => gateway.brokers.settled).toMatchObject([{ status: 'error' }])
+    })
+  })
+})
+
+describe('the vendor’s own tools of a Responses client', () => {
+  const item = {
+    type: 'code_interpreter_call',
+    id: 'ci_1',
+    status: 'completed',
+    code: 'print(1)',
+    container_id: 'cntr_1',
+    outputs: [{ type: 'logs', logs: '1' }],
+  }
+  const events = [
+    { type: 'response.code_interpreter_call.in_progress' },
+    { type: 'response.code_interpreter_call_code.delta', delta: 'print(1)', obfuscation: 'x' },
+    { type: 'response.code_interpreter_call_code.done', code: 'print(1)' },
+    { type: 'response.code_interpreter_call.completed' },
+  ]
+  const found = {
+    item: {
+      type: 'web_search_call',
+      id: 'ws_1',
+      status: 'completed',
+      action: { type: 'search', query: 'q', unheard: 1 },
+    },
+    events: [{ type: 'response.web_search_call.searching' }],
+  }
+
+  test.each(['web_search', 'web_search_preview', 'code_interpreter'])(
+    'S-05 X-15 %s goes to the provider, and nothing runs here',
+    async (type) => {
+      play({ native: [found], says: [{ text: 'Done.' }] })
+      const declared = { type, ...(type === 'code_interpreter' && { container: { type: 'auto' } }) }
+      const body = { model: 'openai:gpt-5', input: 'Hello', tools: [declared] } as never
+      const answer = (await openAi().responses.create(body)) as OpenAI.Responses.Response
+      expect(answer.output[0]).toEqual(found.item)
+      expect(fakes['openai-responses'].requests[0]?.body.tools).toEqual([declared])
+      expect(fakes['openai-responses'].refusals).toEqual([])
+      expect(gateway.brokers.asked.search).toEqual([])
+    },
+  )
+
+  test('R-53 their items and events come unchanged and in place beside a tool that runs here, and go back as they came', async () => {
+    const searches = callsTools([{ name: 'web_search', input: { query: 'x' }, id: 'call_x' }], {
+      first: [{ text: 'First.' }],
+    })
+    play(
+      { ...searches, native: [{ item, events }] } as ScriptedReply,
+      { native: [found], says: [{ thinking: 'Hm.' }, { text: 'Done.' }] },
+      says('Sure.'),
+    )
+    const tools = [{ type: 'code_interpreter', container: { type: 'auto' } }, { type: 'otari_web_search' }]
+    const stream = openAi().responses.stream({ model: 'openai:gpt-5', input: 'Hello', tools, store: false } as never)
+    const heard: { type: string; output_index?: number; sequence_number: number }[] = []
+    stream.on('event', (event) => heard.push(event as never))
+    const answer = await stream.finalResponse()
+    expect(answer.output.map(({ type }) => type)).toEqual([
+      'code_interpreter_call',
+      'message',
+      'web_search_call',
+      'web_search_call',
+      'reasoning',
+      'message',
+    ])
+    expect(answer.output[0]).toEqual(item)
+    expect(answer.output[3]).toEqual(found.item)
+    expect(answer.output[4]).toMatchObject({ id: 'rs_up_2_0', encrypted_content: 'enc_2_0' })
+    expect(answer.output[5]).toMatchObject({ id: 'msg_up_2_1', phase: 'final_answer' })
+    expect(heard.map(({ sequence_number }) => sequence_number)).toEqual(heard.map((_, at) => at))
+    const ofCode = heard.filter(({ type }) => type.startsWith('response.code_interpreter'))
+    expect(ofCode).toMatchObject(events.map((event) => ({ ...event, output_index: 0, item_id: 'ci_1' })))
+    expect(heard.find(({ type }) => type === 'response.web_search_call.searching')).toMatchObject({ output_index: 3 })
+    expect(JSON.stringify(answer)).not.toContain('call_x')
+
+    const input = [user, ...answer.output, { role: 'user', content: 'Sure?' }]
+    await openAi().responses.create({ model: 'openai:gpt-5', input, tools, store: false } as never)
+    const { requests, refusals } = fakes['openai-responses']
+    expect(refusals).toEqual([])
+    const shown = requests[2]?.body.input as Body[]
+    expect(shown.filter(({ type }) => type !== 'message')).toEqual([
+      user,
+      item,
+      found.item,
+      answer.output[4],
+      input.at(-1),
+    ])
+    expect(requests[1]?.body.input).toMatchObject([
+      user,
+      item,
+      { type: 'message', phase: 'final_answer' },
+      { type: 'function_call', call_id: 'call_x' },
+      { type: 'function_call_output', call_id: 'call_x' },
+    ])
+  })
+
+  test('a conversation that is stored here goes on by its id, and is shown to the provider whole', async () => {
+    const searches = callsTools([{ name: 'web_search', input: { query: 'x' }, id: 'call_x' }], {
+      first: [{ thinking: 'Hm.' }],
+    })
+    play(searches, says('Done.'), says('Sure.'))
+    const tools = [{ type: 'otari_web_search' }]
+    const first = await openAi().responses.create({ model: 'openai:gpt-5', input: 'Hello', tools } as never)
+    const next = { model: 'openai:gpt-5', input: 'Sure?', tools, previous_response_id: (first as { id: string }).id }
+    await openAi().responses.create(next as never)
+    const { requests, refusals } = fakes['openai-responses']
+    expect(refusals).toEqual([])
+    expect(requests.map(({ body }) => [body.store, body.previous_response_id])).toEqual(
+      Array(3).fill([false, undefined]),
+    )
+    const [second, third] = [requests[1], requests[2]].map((request) => request?.body.input as Body[])
+    expect(third?.slice(0, second?.length)).toEqual(second)
+    expect(third?.map(({ type, role }) => type ?? role)).toEqual([
+      'message',
+      'reasoning',
+      'function_call',
+      'function_call_output',
+      'message',
+      'message',
+    ])
+  })
+})
