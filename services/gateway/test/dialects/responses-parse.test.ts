@@ -157,7 +157,6 @@ describe('a Responses body as a turn', () => {
     [{ background: true }, "'background'"],
     [{ conversation: 'conv_1' }, "'conversation'"],
     [{ prompt: { id: 'pmpt_1' } }, "'prompt'"],
-    [{ mcp_servers: [{}] }, "'mcp_servers'"],
   ] as [JsonObject, string][])('refuses %j by name, since nothing here serves it', (members, named) => {
     const refusal = expect.objectContaining({ failure: 'invalid_request', message: expect.stringContaining(named) })
     expect(() => parse(members)).toThrowError(refusal)
