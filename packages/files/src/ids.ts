@@ -4,8 +4,13 @@ import { randomBytes } from 'node:crypto'
 export const newFileId = (now = Date.now()): string =>
   `file-${now.toString(16).padStart(12, '0')}${randomBytes(10).toString('hex')}`
 
+/** The end of the year 9999: later instants are none to a database. */
+const LATEST = Date.UTC(10_000, 0) - 1
+
 /** When a file of ours was made; undefined for an id that somebody else gave. */
 export function fileIdTime(id: string): Date | undefined {
-  const time = /^file-([0-9a-f]{12})[0-9a-f]{20}$/.exec(id)?.[1]
-  return time === undefined ? undefined : new Date(Number.parseInt(time, 16))
+  const digits = /^file-([0-9a-f]{12})[0-9a-f]{20}$/.exec(id)?.[1]
+  if (digits === undefined) return undefined
+  const time = Number.parseInt(digits, 16)
+  return time <= LATEST ? new Date(time) : undefined
 }

@@ -214,6 +214,9 @@ test('an id says when it was made, and later ones sort later', () => {
   expect([...ids].sort()).toEqual(ids)
   expect(fileIdTime(newFileId(1_792_000_000_123))).toEqual(new Date(1_792_000_000_123))
   expect(fileIdTime('file-011CNha8iCJcU1wXNR6q4V8w')).toBeUndefined()
+  const lastOf9999 = Date.UTC(10_000, 0) - 1
+  expect(fileIdTime(newFileId(lastOf9999))).toEqual(new Date(lastOf9999))
+  for (const time of [lastOf9999 + 1, 2 ** 48 - 1]) expect(fileIdTime(newFileId(time))).toBeUndefined()
   expect(new Set(Array.from({ length: 1_000 }, () => newFileId(1)))).toHaveProperty('size', 1_000)
 })
 

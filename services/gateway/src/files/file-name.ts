@@ -1,9 +1,12 @@
 const MOST_CHARACTERS = 255
 
+/** Control characters, and those that turn the direction of text: `exe.txt` could be shown for `txt.exe`. */
+const UNSEEN = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
+
 /** A name as it is kept: the last segment of what a client or a program called it, without what no name holds. */
 export function fileName(told: string): string {
   const last = told.toWellFormed().split(/[/\\]/).at(-1) ?? ''
-  const plain = last.replace(/\p{Cc}/gu, '').trim()
+  const plain = last.replace(UNSEEN, '').trim()
   return [...plain].slice(0, MOST_CHARACTERS).join('') || 'file'
 }
 

@@ -190,7 +190,7 @@ describe('FI-17 a file that is not there for the caller', () => {
     const past = { expires_at: new Date(Date.now() - 1) }
     await gateway.db.kysely.updateTable('gateway.files').set(past).where('id', '=', old).execute()
     const own = await upload('x', 'x.txt')
-    for (const id of [newFileId(), foreign.id, deleted, old, 'file-\r\nx', '../../etc/passwd', "' or 1=1 --"]) {
+    for (const id of [newFileId(), foreign.id, deleted, old, 'file-\r\nx', 'a\0b', '../../etc/passwd', "' or 1=1 --"]) {
       for (const more of [{}, { tools: code }, { stream: true }, { model: 'claude:m' }]) {
         expect(await ask([user(refer(own)), user(words('Look'), refer(id))], more)).toMatchObject({
           status: 404,

@@ -300,6 +300,7 @@ describe('uploads', () => {
     ["filename*=UTF-8''na%C3%AFve.csv", 'naïve.csv'],
     ['filename="a\u0001\u007fb; x=y.csv"', 'ab; x=y.csv'],
     ['filename=".."', 'file'],
+    ['filename="\u202efdp.\u2066txt\u2069.exe"', 'fdp.txt.exe'],
   ])('FI-09 a file sent with %s is called %j, and its download is that one file', async (disposition, filename) => {
     const { sending, end } = uploadByHand(disposition)
     sending.write('content')
@@ -404,7 +405,9 @@ describe('lists', () => {
       expect((await get(`?${wrong}`)).status).toBe(422)
     }
     expect((await get('?limit=1000')).status).toBe(200)
-    expect((await get('?after=file-nowhere')).status).toBe(400)
+    for (const nowhere of ['file-nowhere', newFileId(2 ** 48 - 1), '%00', "' or 1=1 --"]) {
+      expect([nowhere, (await get(`?after=${nowhere}`)).status]).toEqual([nowhere, nowhere === '%00' ? 422 : 400])
+    }
   })
 })
 
