@@ -20,6 +20,8 @@ import { shortText } from './wire.ts'
 
 /** X-31 */
 const MOST_SECONDS = 60
+/** As JSON: a call of the sandbox takes 256 KiB, and this is most of one. */
+const MOST_CODE_BYTES = 240 * 1024
 
 const body = z
   .object({
@@ -124,6 +126,8 @@ export const codeExecutionRoute =
     /** What of it the request alone decides, in the order of R-65. */
     async function wishOf(wanted: Wanted, acting: Identity): Promise<CodeWish> {
       const { code, command, container, timeout_seconds } = wanted
+      refuseLongCode('code', code)
+      refuseLongCode('command', command)
       const { sandbox } = await needs.capabilities()
       if (!sandbox) {
         throw new Fault(
@@ -150,6 +154,12 @@ export const codeExecutionRoute =
       return findFiles(needs.files, { organization, workspace, user }, ids)
     }
   }
+
+/** Now, while it is a status and no sandbox was leased for it. */
+function refuseLongCode(member: 'code' | 'command', text = ''): void {
+  if (Buffer.byteLength(JSON.stringify(text)) <= MOST_CODE_BYTES) return
+  throw new Fault('too_large', `${member} takes more than ${MOST_CODE_BYTES / 1024} KiB`)
+}
 
 function nameContainer(reply: FastifyReply, container: HeldContainer | undefined): void {
   if (container === undefined) return

@@ -164,6 +164,28 @@ describe('POST /api/v1/code-execution', () => {
     expect(served.brokers.asked.reserved).toEqual([])
   })
 
+  test('code that no call can carry is refused as a status before a sandbox is leased, streamed or not', async () => {
+    const served = await startDirect()
+    const { asked } = served.brokers
+    const fits = 240 * 1024 - 2
+    for (const stream of [false, true]) {
+      for (const [member, text] of [
+        ['code', 'x'.repeat(fits + 1)],
+        ['code', '\u0001'.repeat(50 * 1024)],
+        ['code', '😀'.repeat(70 * 1024)],
+        ['command', 'é'.repeat(130 * 1024)],
+      ] as const) {
+        expect(await ask(served, { [member]: text, stream })).toMatchObject({
+          status: 413,
+          body: { detail: `${member} takes more than 240 KiB` },
+        })
+      }
+    }
+    expect([asked.reserved, asked.opened]).toEqual([[], []])
+    expect((await ask(served, { code: 'x'.repeat(fits) })).status).toBe(200)
+    expect(asked.exec).toMatchObject([{ code: 'x'.repeat(fits) }])
+  })
+
   test('W-20 W-05 W-04 W-22 C-13 P-15 is refused by what the gateway, the workspace and its prices say', async () => {
     const served = await startDirect({ sandboxAllowedSessionImages: ['py'] })
     const { brokers, send, masterKey, settings } = served
@@ -239,10 +261,11 @@ describe('POST /api/v1/code-execution', () => {
     for (const file of [mine, { ...mine, id: 'file-theirs', user_id: 'ada' }]) {
       await rows.insert({ ...file, created_at: new Date(), expires_at: null })
     }
-    for (const id of ['file-theirs', 'file-none']) {
+    for (const id of ['file-theirs', 'file-none', 'file-\0', '\ud800', '../file-mine']) {
+      const printed = id.replace(/[^ -~]/g, '')
       expect(await ask(served, { code: 'x', file_ids: ['file-mine', id] })).toMatchObject({
         status: 404,
-        body: { detail: `File '${id}' not found` },
+        body: { detail: `File '${printed}' not found` },
       })
     }
     expect([brokers.asked.opened, brokers.asked.reserved]).toEqual([[], []])
