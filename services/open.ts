@@ -55,6 +55,7 @@ export const open = {
       host: config.host,
       port: config.port,
       providers: slices.providers(config),
+      routing: slices.routing(config),
       demoProvider: config.demo_provider,
       secrets: openSecrets(env.OTARI_SECRET_KEY),
       ...(files ? { files } : {}),

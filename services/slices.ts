@@ -2,7 +2,7 @@ import type { ConfiguredPrice } from '@tollgate/billing'
 import type { Config } from '@tollgate/config'
 import { formatDecimal, numberText, parseDecimal } from '@tollgate/contracts'
 import type { FetchWorkerSettings } from '@tollgate/fetch-worker'
-import type { GatewaySettings, ProviderSettings } from '@tollgate/gateway'
+import type { GatewaySettings, ProviderSettings, RoutingSettings } from '@tollgate/gateway'
 import type { ProxyVariables } from '@tollgate/http'
 import type { WebSettings } from '@tollgate/mcp-web'
 import type { RenderWorkerSettings } from '@tollgate/render-worker'
@@ -48,6 +48,7 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   filesRetentionHours: config.files_retention_hours,
   filesSweepIntervalMs: config.files_sweep_interval_sec * 1_000,
   requestTimeoutMs: config.request_timeout_ms,
+  modelDiscoveryIntervalMs: config.model_discovery_interval_sec * 1_000,
   bodyLimitBytes: config.body_limit_bytes,
 })
 
@@ -66,11 +67,29 @@ export const webServerSettings = (config: Config): WebSettings => ({
 
 export const providers = (config: Config): Record<string, ProviderSettings> =>
   Object.fromEntries(
-    Object.entries(config.providers).map(([name, { type, api_key, api_base, models }]) => [
+    Object.entries(config.providers).map(([name, { type, api_key, api_base, wire, models }]) => [
       name,
-      { type, apiKey: api_key, apiBase: api_base, models },
+      { type, apiKey: api_key, apiBase: api_base, wire, models },
     ]),
   )
+
+const milliseconds = (seconds: number | undefined): number | undefined =>
+  seconds === undefined ? undefined : Math.round(seconds * 1_000)
+
+export const routing = (config: Config): RoutingSettings => ({
+  policies: Object.fromEntries(
+    Object.entries(config.routing).map(([name, { candidates, retry_on, cool_down_sec, attempt_timeout_sec }]) => [
+      name,
+      {
+        candidates,
+        retryOn: retry_on,
+        coolDownMs: milliseconds(cool_down_sec),
+        attemptTimeoutMs: milliseconds(attempt_timeout_sec),
+      },
+    ]),
+  ),
+  aliases: config.model_aliases,
+})
 
 const toolEntry = (tool: Config['fetch_tools'][string]): ToolEntry => ({
   provider: tool.provider,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { modelAliases, routing } from './routing.ts'
 
 const seconds = z.int().nonnegative()
 const secret = z.string().min(1)
@@ -13,26 +14,47 @@ const hostList = z.preprocess(
 
 /** A model provider instance; its name in `providers` is what stands before the colon of a model selector. */
 const provider = z.strictObject({
-  type: z.enum(['openai', 'anthropic', 'openai-compatible', 'anthropic-compatible']).optional(),
+  type: z
+    .enum([
+      'openai',
+      'anthropic',
+      'deepseek',
+      'mistral',
+      'groq',
+      'together',
+      'ollama',
+      'vllm',
+      'openai-compatible',
+      'openai-responses',
+      'anthropic-compatible',
+    ])
+    .optional(),
   api_key: secret.optional(),
   api_base: httpUrl.optional(),
+  /** The one API an `openai` instance is asked by; that of the client's dialect where it is left out. */
+  wire: z.enum(['openai-chat', 'openai-responses']).optional(),
   /** Names listed under `/models`; any other name of the provider may still be asked for. */
   models: z.array(z.string().min(1)).default([]),
 })
 
-const vendors: ReadonlySet<string> = new Set(['openai', 'anthropic'])
+/** Those whose address is known. */
+const vendors: ReadonlySet<string> = new Set(
+  provider.shape.type.unwrap().options.filter((type) => !/-(compatible|responses)$/.test(type)),
+)
 
 /** An instance named for its vendor needs to say no more; any other says what it speaks and, where that is no vendor, where. */
 function checkProviders(providers: Record<string, z.infer<typeof provider>>, context: z.RefinementCtx): void {
-  for (const [name, { type, api_base: base }] of Object.entries(providers)) {
+  for (const [name, { type, api_base: base, wire }] of Object.entries(providers)) {
     if (type === undefined && !vendors.has(name))
       context.addIssue({
         code: 'custom',
         path: [name, 'type'],
-        message: 'is needed where the name is not openai or anthropic',
+        message: `is needed where the name is none of ${Array.from(vendors).join(', ')}`,
       })
-    if (type?.endsWith('-compatible') && base === undefined)
+    if (type !== undefined && !vendors.has(type) && base === undefined)
       context.addIssue({ code: 'custom', path: [name, 'api_base'], message: `is needed for type ${type}` })
+    if (wire !== undefined && (type ?? name) !== 'openai')
+      context.addIssue({ code: 'custom', path: [name, 'wire'], message: 'is for type openai alone' })
   }
 }
 
@@ -96,6 +118,10 @@ export const configSchema = z.strictObject({
     .superRefine(checkProviders)
     .default({}),
   demo_provider: z.boolean().default(true),
+  routing,
+  model_aliases: modelAliases,
+  /** How often providers without a list of models are asked for theirs; 0 never asks. */
+  model_discovery_interval_sec: z.int().min(0).max(86_400).default(3_600),
 
   // money
   require_pricing: z.boolean().default(true),
@@ -152,14 +178,14 @@ export const configSchema = z.strictObject({
   /** Millions of bytes (WA-21). */
   mcp_image_max_mb: z.number().positive().max(5).default(3),
 
-  // code execution
-  sandbox_provider: z.enum(['protocol', 'e2b']).default('protocol'),
-  sandbox_e2b_template: z.string().min(1).max(128).default('code-interpreter-v1'),
-  /** Whether code in a hosted sandbox reaches the internet. */
   // MCP servers that requests name
   mcp_allow_loopback: z.boolean().default(true),
   mcp_allow_private_hosts: z.boolean().default(false),
 
+  // code execution
+  sandbox_provider: z.enum(['protocol', 'e2b']).default('protocol'),
+  sandbox_e2b_template: z.string().min(1).max(128).default('code-interpreter-v1'),
+  /** Whether code in a hosted sandbox reaches the internet. */
   sandbox_e2b_internet: z.boolean().default(false),
   /** For a deployment of E2B's infrastructure of one's own; the two URLs follow from it when absent. */
   sandbox_e2b_domain: z

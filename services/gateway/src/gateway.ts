@@ -15,6 +15,7 @@ import { sweepRegularly } from './files/sweep.ts'
 import { rememberMixedTurns } from './loop/mixed-turns.ts'
 import { openServers } from './mcp-client/servers.ts'
 import { storedServers } from './mcp-client/stored.ts'
+import { noDiscovery, openDiscovery } from './models/discovery.ts'
 import { openModels, type ProviderSettings } from './models/registry.ts'
 import { openPolicies } from './policies/known-policies.ts'
 import { chatCompletionsRoute } from './routes/chat-completions.ts'
@@ -28,7 +29,9 @@ import { mcpServerRoutes } from './routes/mcp-servers.ts'
 import { messagesRoute } from './routes/messages.ts'
 import { modelRoutes } from './routes/models.ts'
 import { pricingRoutes } from './routes/pricing.ts'
+import { relayRoutes } from './routes/relay.ts'
 import { responsesRoute } from './routes/responses.ts'
+import { routingRoutes } from './routes/routing.ts'
 import { sandboxCredentialRoutes } from './routes/sandbox-credential.ts'
 import { searchRoute } from './routes/search.ts'
 import { searchToolRoutes } from './routes/search-tools.ts'
@@ -39,6 +42,7 @@ import { userRoutes } from './routes/users.ts'
 import { webPolicyRoutes } from './routes/web-policy.ts'
 import { workspaceRoutes } from './routes/workspaces.ts'
 import { openCoolDowns } from './routing/cool-down.ts'
+import { listedModels } from './routing/listed.ts'
 import { noRouting, openRouting, type RoutingSettings } from './routing/routing.ts'
 import type { GatewaySettings } from './settings.ts'
 import { responseStore } from './stored-responses/store.ts'
@@ -81,6 +85,14 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const models = openModels({ providers: needs.providers, demo: needs.demoProvider, log })
   const routing = openRouting(needs.routing ?? noRouting, models)
   const coolDowns = openCoolDowns()
+  const discovery =
+    settings.modelDiscoveryIntervalMs > 0
+      ? openDiscovery({
+          providers: models.instances().flatMap((one) => (one.models.length === 0 ? [one.provider] : [])),
+          everyMs: settings.modelDiscoveryIntervalMs,
+          log,
+        })
+      : noDiscovery
   const capabilities = openCapabilities({ bus, settings, log })
   const policies = openPolicies({ db, bus, settings })
   const mixedTurns = rememberMixedTurns()
@@ -112,7 +124,9 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       searchToolRoutes({ bus, settings }, cut),
       codeExecutionRoute({ ...direct, capabilities, files }, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
-      modelRoutes({ listModels: models.list }),
+      modelRoutes({ listModels: () => listedModels(models, routing, discovery) }),
+      routingRoutes(answers),
+      relayRoutes(answers, cut),
       toolRoutes({ capabilities }),
       keyRoutes({ keys: keyStore(db), identities }),
       userRoutes({ db, identities }),
@@ -137,7 +151,13 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       policies.close()
       stored.close()
       coolDowns.close()
-      await Promise.all([lastUsed.close(), models.close(), sweeping?.close(), sweepingResponses.close()])
+      await Promise.all([
+        lastUsed.close(),
+        models.close(),
+        discovery.close(),
+        sweeping?.close(),
+        sweepingResponses.close(),
+      ])
       return ended
     },
   }

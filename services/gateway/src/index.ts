@@ -1,4 +1,5 @@
 export { ensureFirstKey, ensureMasterKey, migrateGateway } from './auth/first-start.ts'
 export { type GatewayNeeds, startGateway } from './gateway.ts'
 export type { ProviderSettings } from './models/registry.ts'
+export type { RoutingSettings } from './routing/routing.ts'
 export { defaultSettings, type GatewaySettings } from './settings.ts'

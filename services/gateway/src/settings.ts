@@ -65,6 +65,8 @@ export interface GatewaySettings {
   responsesRetentionDays: number
   /** Ours: one deadline for a whole completion, every round and tool call of it. */
   requestTimeoutMs: number
+  /** Ours: how often providers are asked for their models; 0 never asks. */
+  modelDiscoveryIntervalMs: number
   /** Ours: the largest request body. */
   bodyLimitBytes: number
 }
@@ -100,5 +102,6 @@ export const defaultSettings: GatewaySettings = {
   filesSweepIntervalMs: 3_600_000,
   responsesRetentionDays: 30,
   requestTimeoutMs: 600_000,
+  modelDiscoveryIntervalMs: 3_600_000,
   bodyLimitBytes: 32 * 1024 * 1024,
 }

@@ -97,7 +97,11 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
     inputTokens: tokensOf(request.turn.bodyCharacters + attached),
     outputTokens: request.turn.maxOutputTokens ?? settings.budgetEstimateDefaultOutputTokens,
   }
-  const { attempts, dearest } = await priceChain(bus, planned.attempts, { ...request, capabilities, estimate })
+  const { attempts, dearest } = await priceChain(bus, planned.attempts, {
+    ...request,
+    estimate,
+    toolsOf: (attempt) => pricedTools([attempt], capabilities),
+  })
   const asks = askedOf(attempts)
   const first = asks[0] ?? planned.first
   warnOfOptions(needs, asks, policies, capabilities)
@@ -128,11 +132,19 @@ export async function admit(needs: LoopNeeds, request: TurnRequest): Promise<Adm
   return { attempts, first, capabilities, usage, tally, walk }
 }
 
+type PlanNeeds = Pick<LoopNeeds, 'settings' | 'capabilities' | 'policies' | 'mixedTurns'>
+
 /** What each candidate would be sent; refuses what the declarations alone earn a refusal for. */
-export async function planEach(
-  needs: Pick<LoopNeeds, 'settings' | 'capabilities' | 'policies' | 'mixedTurns'>,
-  { turn: given, headers, bodyText, tenancy, candidates }: TurnToPlan,
-) {
+export async function planEach(needs: PlanNeeds, request: TurnToPlan) {
+  const planned = await planChain(needs, request)
+  const asks = askedOf(planned.attempts)
+  const [first] = asks
+  if (first === undefined) throw whyNone(planned.attempts)
+  return { ...planned, asks, first }
+}
+
+/** The same where none may be asked. */
+export async function planChain(needs: PlanNeeds, { turn: given, headers, bodyText, tenancy, candidates }: TurnToPlan) {
   const executors = readExecutors(headers)
   const capabilities = mayRunHere(given) ? await needs.capabilities() : runsNothing
   const turn = { ...given, messages: needs.mixedTurns.restore(tenancy, given.messages) }
@@ -150,10 +162,7 @@ export async function planEach(
     ? await needs.policies.of(tenancy.workspace)
     : narrowsNothing
   const attempts = candidates.map((candidate, number) => planned(candidate, number, { ...asked, policies }))
-  const asks = askedOf(attempts)
-  const [first] = asks
-  if (first === undefined) throw whyNone(attempts)
-  return { attempts, asks, first, capabilities, policies }
+  return { attempts, capabilities, policies }
 }
 
 /** Puts the contents of files where the messages name them; gives the most characters that this adds to an attempt. */

@@ -32,7 +32,7 @@ export type Chain = readonly (Attempt | PassedOver)[]
 export const askedOf = (chain: Chain): Attempt[] => chain.filter((attempt) => 'plan' in attempt)
 
 /** With nobody left to ask, the refusal is the answer: the first one's, should they differ. */
-export function whyNone(chain: Chain): Error {
+export function whyNone(chain: readonly (object | PassedOver)[]): Error {
   const refusals = chain.flatMap((attempt) => ('refused' in attempt ? [attempt.refused] : []))
   return refusals[0] ?? new Error('a request was admitted without a model to answer it')
 }

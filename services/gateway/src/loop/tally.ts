@@ -66,7 +66,7 @@ interface Needs {
   bus: Bus
   log: Log
   tenancy: Tenancy
-  usage: UsageMeter
+  usage: Pick<UsageMeter, 'asked' | 'total'>
 }
 
 /** Writes the hold before any model is called (P-15, A-15), and opens the tally that will close it. */

@@ -7,14 +7,17 @@ import { UpstreamFault } from '../models/upstream-fault.ts'
 import type { CoolDowns } from '../routing/cool-down.ts'
 import type { RouteRules } from '../routing/routing.ts'
 import { type AttemptTime, openAttemptTime } from './attempt-time.ts'
-import type { Attempt, Chain, PassedOver } from './chain.ts'
+import type { Attempt, PassedOver } from './chain.ts'
 import type { Tally } from './tally.ts'
 import type { UsageMeter } from './usage.ts'
 
+/** As much of an attempt as deciding on it takes. */
+type Asked = Pick<Attempt, 'number' | 'provider' | 'model'>
+
 /** The candidates of one request, one after the other. */
-export interface Walk {
+export interface Walk<A extends Asked = Attempt> {
   /** Whose turn it is. */
-  readonly current: Attempt
+  readonly current: A
   /** Begins its attempt; `over` ends it. */
   start(): { signal: AbortSignal }
   /** Something of its answer goes out: no other candidate is tried any more (L-37). */
@@ -25,12 +28,12 @@ export interface Walk {
   over(): void
 }
 
-export interface WalkNeeds {
-  candidates: Chain
+export interface WalkNeeds<A extends Asked = Attempt> {
+  candidates: readonly (A | PassedOver)[]
   rules: RouteRules
   coolDowns: CoolDowns | undefined
   tally: Tally
-  usage: UsageMeter
+  usage: Pick<UsageMeter, 'forgetRound'>
   log: Log
   request: { id: string; signal: AbortSignal; deadline: number }
 }
@@ -50,11 +53,11 @@ const passed = counter('model_skips_total', 'Candidates that were not asked, or 
  * (L-37). Candidates that rest come last, so that with all of them resting the first is tried all the same. Where none is
  * left, the last failure is the answer.
  */
-export function openWalk(needs: WalkNeeds): Walk {
+export function openWalk<A extends Asked>(needs: WalkNeeds<A>): Walk<A> {
   const { rules, coolDowns, tally, usage, log, request } = needs
   const waiting = [...needs.candidates]
-  const resting: Attempt[] = []
-  let current: Attempt | undefined
+  const resting: A[] = []
+  let current: A | undefined
   let time: AttemptTime | undefined
   let begun = false
   let outcome: 'answered' | 'failed' | 'moved_on' | 'left' = 'left'
@@ -62,7 +65,7 @@ export function openWalk(needs: WalkNeeds): Walk {
 
   const over = (): boolean => request.signal.aborted || Date.now() >= request.deadline
 
-  function next(): Attempt | undefined {
+  function next(): A | undefined {
     for (let candidate = waiting.shift(); candidate !== undefined; candidate = waiting.shift()) {
       if ('refused' in candidate) passOver(candidate, candidate.refused)
       else if (coolDowns?.of(candidate).state === 'cooling') rest(candidate)
@@ -71,12 +74,12 @@ export function openWalk(needs: WalkNeeds): Walk {
     return resting.shift()
   }
 
-  function rest(candidate: Attempt): void {
+  function rest(candidate: A): void {
     resting.push(candidate)
     passed.add(1, { provider: candidate.provider.name, why: 'cooling' })
   }
 
-  function passOver({ number, provider, model }: Attempt | PassedOver, { message }: Fault): void {
+  function passOver({ number, provider, model }: A | PassedOver, { message }: Fault): void {
     tally.passedOver(number, { name: model, provider: provider.name }, message)
     passed.add(1, { provider: provider.name, why: current?.number === number ? 'uncarried' : 'refused' })
   }
@@ -89,7 +92,7 @@ export function openWalk(needs: WalkNeeds): Walk {
     return kind !== undefined && (rules.retryOn === undefined || rules.retryOn.has(kind))
   }
 
-  const walk: Walk = {
+  const walk: Walk<A> = {
     get current() {
       current ??= next()
       if (current === undefined) throw new Error('a request was answered without a model to ask')
@@ -153,7 +156,7 @@ export function openWalk(needs: WalkNeeds): Walk {
     )
   }
 
-  function tellOf(thrown: Fault, { provider, model }: Attempt): void {
+  function tellOf(thrown: Fault, { provider, model }: A): void {
     const from = { provider: walk.current.provider.name, model: walk.current.model }
     const why = thrown instanceof UpstreamFault ? (kindOf(thrown) ?? 'unknown') : 'uncarried'
     log.warn({ request: request.id, ...from, why, err: thrown }, 'an attempt gave no answer; another model is asked')

@@ -53,6 +53,8 @@ export interface ModelRegistry {
   resolve(selector: string, dialect?: Dialect): ResolvedModel
   /** The configured models, for `GET /models`. */
   list(): { id: string; provider: string; model: string }[]
+  /** Every configured instance, by the provider that serves most dialects. */
+  instances(): { name: string; type: ResolvedModel['type']; models: readonly string[]; provider: ModelProvider }[]
   close(): Promise<void>
 }
 
@@ -96,6 +98,18 @@ export function openModels({ providers, demo, log }: RegistryNeeds): ModelRegist
       Array.from(instances, ([provider, { models }]) =>
         models.map((model) => ({ id: `${provider}:${model}`, provider, model })),
       ).flat(),
+    instances: () =>
+      Array.from(
+        instances,
+        ([
+          name,
+          {
+            type,
+            models,
+            providers: [provider],
+          },
+        ]) => ({ name, type, models, provider }),
+      ),
     async close() {
       await Promise.all(
         Array.from(instances.values()).flatMap(({ providers: all }) => all.map((provider) => provider.close())),

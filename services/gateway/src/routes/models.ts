@@ -9,6 +9,11 @@ export interface ListedModel {
   id: string
   /** The instance's name. */
   provider: string
+  /** Epoch seconds. */
+  created?: number
+  contextTokens?: number
+  /** Of a policy or an alias: what it stands for. */
+  candidates?: readonly string[]
 }
 
 const entry = z.strictObject({
@@ -16,10 +21,15 @@ const entry = z.strictObject({
   object: z.literal('model'),
   created: z.int(),
   owned_by: z.string(),
+  context_window: z.int().optional().describe('Tokens of question and answer together, where the provider says so'),
+  candidates: z.array(z.string()).optional().describe('The models that a routing policy or an alias stands for'),
 })
 const tags = ['models']
 
-/** `/models` in OpenAI's shape: what the operator listed for each provider, less what the key may not use (A-07). */
+/**
+ * `/models` in OpenAI's shape: models that the operator listed or the providers list, policies and aliases, less what the
+ * key may not use (A-07).
+ */
 export const modelRoutes =
   ({ listModels }: { listModels(): readonly ListedModel[] }): FastifyPluginCallbackZod =>
   (app, _options, done) => {
@@ -48,9 +58,20 @@ export const modelRoutes =
     done()
 
     function permitted({ allowedModels }: Identity): ListedModel[] {
-      return listModels().filter((model) => permits(allowedModels, model.id))
+      return listModels().flatMap((model) => {
+        if (model.candidates === undefined) return permits(allowedModels, model.id) ? [model] : []
+        const candidates = model.candidates.filter((candidate) => permits(allowedModels, candidate))
+        return candidates.length > 0 ? [{ ...model, candidates }] : []
+      })
     }
   }
 
-/** Providers do not tell us when a model was made; clients want a number. */
-const show = ({ id, provider }: ListedModel) => ({ id, object: 'model' as const, created: 0, owned_by: provider })
+/** Not every provider says when a model was made; clients want a number. */
+const show = ({ id, provider, created = 0, contextTokens, candidates }: ListedModel) => ({
+  id,
+  object: 'model' as const,
+  created,
+  owned_by: provider,
+  ...(contextTokens !== undefined && { context_window: contextTokens }),
+  ...(candidates && { candidates: [...candidates] }),
+})

@@ -38,6 +38,7 @@ export interface Routing {
   /** A name that stands for nothing is taken as a selector, which the registry judges. */
   route(model: string): Route
   policies: ReadonlyMap<string, RoutingPolicy>
+  aliasesOf(policy: string): string[]
   /** Every name that may stand where a selector does, with the selectors behind it in their written order. */
   names(): { name: string; candidates: string[] }[]
 }
@@ -72,6 +73,7 @@ export function openRouting(
         rules: { retryOn: new Set(retryOn), coolDownMs, attemptTimeoutMs },
       }
     },
+    aliasesOf: (policy) => Array.from(aliases).flatMap(([name, target]) => (target === policy ? [name] : [])),
     names: () => [
       ...Array.from(policies, ([name, { candidates }]) => ({ name, candidates: candidates.map(({ model }) => model) })),
       ...Array.from(aliases, ([name, target]) => ({

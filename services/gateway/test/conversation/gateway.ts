@@ -1,14 +1,12 @@
 import { connect, type Socket } from 'node:net'
 import type { FileStore } from '@tollgate/files'
 import { openSecrets } from '@tollgate/secrets'
-import type { Log } from '@tollgate/telemetry'
 import { type FakeModel, fakeOpenAi, type ModelScript } from '@tollgate/testing'
 import { inject, onTestFinished } from 'vitest'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
 import { fileRows } from '../../src/files/rows.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
-import type { Reach } from '../../src/mcp-client/addresses.ts'
-import { openServers } from '../../src/mcp-client/servers.ts'
+import { openServers, type ServersNeeds } from '../../src/mcp-client/servers.ts'
 import { storedServers } from '../../src/mcp-client/stored.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import { chatCompletionsRoute } from '../../src/routes/chat-completions.ts'
@@ -58,7 +56,7 @@ export async function openWith(
   settings: Partial<GatewaySettings> = {},
   store?: FileStore,
   routing: RoutingSettings = noRouting,
-  mcp: { reach?: Reach; log?: Log } = {},
+  mcp: Partial<ServersNeeds> = {},
 ) {
   const brokers = await openBrokers()
   const { bus } = brokers

@@ -15,7 +15,7 @@ const search = { tools: [{ type: 'otari_web_search' }] }
 /** A registry with this one model in it. */
 const modelsOf = (provider: ModelProvider): ModelRegistry => ({
   resolve: () => ({ provider, model: 'm', type: 'demo' }),
-  list: () => [],
+  list: () => [], instances: () => [],
   close: async () => {},
 })
 

@@ -7,6 +7,7 @@ import type { UpstreamConnection } from '../upstream.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
 import { messagesReader } from './events.ts'
 import { forwardMessages } from './forward.ts'
+import { listModels } from './list-models.ts'
 import { streamed, whole } from './reply.ts'
 import { type MessagesSettings, messagesBody } from './request.ts'
 
@@ -38,6 +39,7 @@ export function anthropicProvider(
       if (!read.success) throw brokenAnswer('unreadable', origin, new Error('no count'))
       return read.data.input_tokens
     },
+    listModels: (limits) => listModels(upstream, limits, origin),
     close: () => upstream.close(),
   }
 }
