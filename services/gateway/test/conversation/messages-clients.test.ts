@@ -3,7 +3,8 @@ import { Fault } from '@tollgate/contracts'
 import { anthropicStream, callsTools, says } from '@tollgate/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hit } from '../brokers.ts'
-import { eventsIn, mistakesIn, openMessagesRig, wires } from './messages-rig.ts'
+import { eventsIn, mistakesIn } from './messages-events.ts'
+import { openMessagesRig, wires } from './messages-rig.ts'
 
 let rig: Awaited<ReturnType<typeof openMessagesRig>>
 beforeAll(async () => {
@@ -378,6 +379,75 @@ describe.each([false, true])('over the vendor’s own wire, streamed: %s', (stre
     })
     expect(error.headers.has('set-cookie')).toBe(false)
   })
+})
+
+test('BR-017 what another vendor’s model thought is shown, and its echo is no thinking of Anthropic’s', async () => {
+  for (const streamed of [false, true]) {
+    rig.play(
+      callsTools([{ id: 'toolu_1', name: 'get_weather', input: {} }], {
+        first: [{ thinking: 'hm' }, { text: 'Let me see.' }],
+      }),
+    )
+    const { content } = await rig.ask('openai-chat', streamed, { tools: [weather] })
+    expect(content.map(({ type }) => type)).toEqual(['thinking', 'text', 'tool_use'])
+    for (const provider of wires) {
+      rig.play(says('Fine.'))
+      await rig.ask(provider, streamed, {
+        tools: [weather],
+        thinking: { type: 'enabled', budget_tokens: 1_024 },
+        messages: [
+          { role: 'user', content: 'hi' },
+          { role: 'assistant', content },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'rain' }] },
+        ],
+      })
+      expect(rig.fakes[provider].refusals).toEqual([])
+      expect(JSON.stringify(rig.sent(provider)[0]?.messages)).not.toContain('hm')
+    }
+  }
+})
+
+test('BR-055 a mixed turn by the vendor’s keyword is shown again to the model when its echo comes back', async () => {
+  const tools = [{ type: 'web_search_20250305', name: 'web_search' }, weather]
+  const headers = { 'otari-web-search': 'otari' }
+  for (const streamed of [false, true]) {
+    rig.play(
+      callsTools([
+        { id: 'toolu_s', name: 'web_search', input: { query: `x ${streamed}` } },
+        { id: 'toolu_w', name: 'get_weather', input: {} },
+      ]),
+    )
+    const { content } = await rig.ask('anthropic', streamed, { tools }, headers)
+    expect(content.map(({ type }) => type).sort()).toEqual(['server_tool_use', 'tool_use', 'web_search_tool_result'])
+    rig.play(says('Fine.'))
+    const result = { type: 'tool_result' as const, tool_use_id: 'toolu_w', content: 'rain' }
+    await rig.ask(
+      'anthropic',
+      streamed,
+      {
+        tools,
+        messages: [
+          { role: 'user', content: 'hi' },
+          { role: 'assistant', content },
+          { role: 'user', content: [result] },
+        ],
+      },
+      headers,
+    )
+    expect(rig.fakes.anthropic.refusals).toEqual([])
+    expect(rig.brokers.asked.search).toEqual([])
+    expect(rig.sent('anthropic')[0]?.messages).toMatchObject([
+      { role: 'user' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'tool_use', id: 'toolu_s' },
+          { type: 'tool_use', id: 'toolu_w' },
+        ],
+      },
+      { role: 'user', content: [{ tool_use_id: 'toolu_s', content: expect.stringContaining('Text 1') }, result] },
+    ])
+  }
 })
 
 describe('the API beside its answers', () => {

@@ -6,7 +6,7 @@ import { messagesFinish } from '../../src/dialects/messages/finish.ts'
 import { renderMessages } from '../../src/dialects/messages/render.ts'
 import { messagesStream } from '../../src/dialects/messages/stream.ts'
 import { toolBlocks } from '../../src/dialects/messages/tool-blocks.ts'
-import { eventsIn, mistakesIn } from '../conversation/messages-rig.ts'
+import { eventsIn, mistakesIn } from '../conversation/messages-events.ts'
 
 const model = 'mistral:mistral-large-latest'
 const declared = (...types: string[]): ToolEntry[] => types.map((type) => ({ kind: 'typed', type, raw: { type } }))

@@ -2,6 +2,7 @@ import { fakeAnthropic, says } from '@tollgate/testing'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { collectAnswer } from '../../src/conversation/collect.ts'
+import type { ModelEvent } from '../../src/conversation/events.ts'
 import type { JsonObject, Message, ModelRequest } from '../../src/conversation/turn.ts'
 import { parseMessages } from '../../src/dialects/messages/parse.ts'
 import { renderMessages } from '../../src/dialects/messages/render.ts'
@@ -11,9 +12,23 @@ import { messagesReader } from '../../src/models/anthropic/events.ts'
 import { forwardMessages } from '../../src/models/anthropic/forward.ts'
 import { streamed, whole } from '../../src/models/anthropic/reply.ts'
 import { messagesBody } from '../../src/models/anthropic/request.ts'
+import { chatReader } from '../../src/models/openai-chat/events.ts'
+import { streamed as chatStreamed } from '../../src/models/openai-chat/reply.ts'
 import { chatBody } from '../../src/models/openai-chat/request.ts'
 import { canForward } from '../../src/models/provider.ts'
-import { answerOf, origin as chatOrigin, faultOf, modelsAt, replyOf, saidIn, silent, sinkOf } from './asking.ts'
+import { eventsIn, mistakesIn } from '../conversation/messages-events.ts'
+import {
+  answerOf,
+  origin as chatOrigin,
+  chunk,
+  faultOf,
+  modelsAt,
+  replyOf,
+  saidIn,
+  silent,
+  sinkOf,
+  sse,
+} from './asking.ts'
 
 const origin = { ...chatOrigin, wire: 'anthropic' as const }
 const user = (content: unknown): JsonObject => ({ role: 'user', content }) as JsonObject
@@ -546,6 +561,44 @@ describe('an answer of an upstream of the same dialect, read and written again',
       text += writer.push(event)
     const rewritten = streamed(replyOf([text + writer.end()]), messagesReader(origin, silent), origin)
     expect(renderMessages(await collectAnswer(rewritten), turn)).toEqual({ ...wholeAnswer, model: 'up:m' })
+  })
+
+  test('BR-020 is the same stream for the client wherever the upstream’s bytes are cut, over either wire', async () => {
+    const said = (delta: JsonObject, finish: string | null = null) => chunk(delta, finish)
+    const chat = sse(
+      said({ role: 'assistant', content: '' }),
+      said({ reasoning_content: 'hm é' }),
+      said({ content: 'say 😀' }),
+      said({ tool_calls: [{ index: 0, id: 'c0', type: 'function', function: { name: 'f', arguments: '{"a":' } }] }),
+      said({ tool_calls: [{ index: 1, id: 'c1', type: 'function', function: { name: 'g', arguments: '{"b":"é' } }] }),
+      said({
+        tool_calls: [
+          { index: 0, function: { arguments: '1}' } },
+          { index: 1, function: { arguments: '"}' } },
+        ],
+      }),
+      said({}, 'tool_calls'),
+      '[DONE]',
+    )
+    const written = async (events: AsyncIterable<ModelEvent>): Promise<string> => {
+      const writer = messagesStream(turn)
+      let text = ''
+      for await (const event of events) text += writer.push(event)
+      return (text + writer.end()).replace(/msg_[0-9a-f]{24}/, 'msg_x')
+    }
+    const readers = {
+      [rich]: (chunks: Buffer[]) => streamed(replyOf(chunks), messagesReader(origin, silent), origin),
+      [chat]: (chunks: Buffer[]) => chatStreamed(replyOf(chunks), chatReader(chatOrigin, silent), chatOrigin),
+    }
+    for (const [text, read] of Object.entries(readers)) {
+      for (const bytes of [Buffer.from(text), Buffer.from(text.replaceAll('\n', '\r\n'))]) {
+        const uncut = await written(read([bytes]))
+        expect(mistakesIn(eventsIn(uncut))).toEqual([])
+        for (let at = 1; at < bytes.length; at += 7)
+          expect(await written(read([bytes.subarray(0, at), bytes.subarray(at)]))).toBe(uncut)
+        expect(await written(read(Array.from(bytes, (byte) => Buffer.of(byte))))).toBe(uncut)
+      }
+    }
   })
 
   test('goes through the fast lane when it is not streamed, and whichever way it came when that was not asked', async () => {
