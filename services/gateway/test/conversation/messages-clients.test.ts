@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic from '@anthropic-ai/sdk'
 import { Fault } from '@tollgate/contracts'
 import { anthropicStream, callsTools, says } from '@tollgate/testing'
@@ -405,6 +406,26 @@ test('BR-017 what another vendor’s model thought is shown, and its echo is no 
       expect(JSON.stringify(rig.sent(provider)[0]?.messages)).not.toContain('hm')
     }
   }
+})
+
+test('R-64 BR-025 pings keep a stream alive while a tool runs, never within a frame and none after the end', async () => {
+  const { settings } = rig.gateway
+  const { search } = rig.brokers
+  const { streamingKeepaliveIntervalMs } = settings
+  settings.streamingKeepaliveIntervalMs = 20
+  rig.brokers.search = async (...asked) => {
+    await sleep(300)
+    return search(...asked)
+  }
+  rig.play(callsTools([{ name: 'web_search', input: { query: 'q' } }], { first: [{ text: 'Wait.' }] }), says('Done.'))
+  const events = eventsIn(await (await rig.post('openai-chat', { stream: true, tools: [searching] })).text())
+  rig.brokers.search = search
+  settings.streamingKeepaliveIntervalMs = streamingKeepaliveIntervalMs
+  expect(mistakesIn(events)).toEqual([])
+  const pings = events.filter(({ event }) => event === 'ping')
+  expect(pings.length).toBeGreaterThan(1)
+  expect(pings.every(({ type }) => type === 'ping')).toBe(true)
+  expect(events.at(-1)?.event).toBe('done')
 })
 
 test('BR-055 a mixed turn by the vendor’s keyword is shown again to the model when its echo comes back', async () => {
