@@ -61,6 +61,31 @@ describe('H7 what a hosted sandbox does wrong', () => {
     expect(await run(provider, session, call)).toEqual(failed('lost'))
   })
 
+  test('BR-128 a busy agent loses no sandbox, though the vendor’s client thinks so', async () => {
+    let status = 0
+    const { provider, lease } = await openHosted({
+      fault: ({ operation }) => (status > 0 && operation === 'POST /process.Process/Start' ? { status } : undefined),
+    })
+    const session = await lease()
+    await run(provider, session, python('x = 5'))
+    for (status of [429, 503, 504]) expect(await run(provider, session, shell('true'))).toEqual(failed('unreachable'))
+    status = 0
+    expect(await run(provider, session, python('print(x)'))).toMatchObject({ stdout: '5\n' })
+  })
+
+  test('CP-15 a sandbox that is gone is released, whatever the words of the 404', async () => {
+    let chunks: Uint8Array[] | undefined
+    const { provider, lease } = await openHosted({
+      fault: ({ operation }) => (operation.startsWith('DELETE') && chunks ? { status: 404, chunks } : undefined),
+    })
+    for (const words of ['', '<html>', '{"code":404,"message":"no such sandbox"}']) {
+      chunks = undefined
+      const session = await lease()
+      chunks = [Buffer.from(words)]
+      expect(await provider.destroy(session, limits())).toEqual({ status: 'ok' })
+    }
+  })
+
   test('a sandbox that the vendor ended is lost to every operation', async () => {
     const { provider, lease, vendor } = await openHosted()
     const session = await lease()

@@ -58,7 +58,6 @@ export async function viaSdk<T>(call: SdkCall<T>): Promise<{ status: 'ok'; value
 
 const named: Record<string, Refusal> = {
   NotFoundError: lost,
-  SandboxNotFoundError: lost,
   FileNotFoundError: lost,
   RateLimitError: { status: 'failed', reason: 'busy' },
   ServiceBusyError: { status: 'failed', reason: 'busy' },
@@ -67,10 +66,14 @@ const named: Record<string, Refusal> = {
   NotEnoughSpaceError: refused,
 }
 
-/** By name: an error of the client may come from another copy of its module. Undefined where its name does not tell. */
+/**
+ * By name: an error of the client may come from another copy of its module. Undefined where its name does not tell, as that
+ * of a sandbox not found, which is the client's guess about a busy agent as well.
+ */
 function refusalOfError(thrown: unknown): Refusal | undefined {
   if (!(thrown instanceof Error)) throw thrown
   // of the API, with its status; of the agent it may be anything, a broken connection too
-  if (thrown.name === 'SandboxError' && 'statusCode' in thrown && thrown.statusCode !== undefined) return refused
+  if (thrown.name === 'SandboxError' && 'statusCode' in thrown && thrown.statusCode !== undefined)
+    return thrown.statusCode === 404 ? lost : refused
   return Object.hasOwn(named, thrown.name) ? named[thrown.name] : undefined
 }
