@@ -72,7 +72,9 @@ export function declaredServers({ mcp_servers, mcp_server_ids }: Members): Decla
 export function splitProviderServers(body: JsonObject): { body: JsonObject; provider: JsonObject[] } {
   const { mcp_servers: servers, tools } = body
   if (!Array.isArray(servers) || !Array.isArray(tools)) return { body, provider: [] }
-  const named = new Set(tools.map((tool) => (isObject(tool) && tool.type === 'mcp_toolset' ? tool.mcp_server_name : null)))
+  const named = new Set(
+    tools.map((tool) => (isObject(tool) && tool.type === 'mcp_toolset' ? tool.mcp_server_name : null)),
+  )
   const isProviders = (server: Json): server is JsonObject => isObject(server) && named.has(server.name ?? '')
   const provider = servers.filter(isProviders)
   if (provider.length === 0) return { body, provider }

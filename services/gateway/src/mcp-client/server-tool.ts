@@ -5,17 +5,18 @@ import { ServerFailure } from './failure.ts'
 import type { ListedTool } from './listing.ts'
 import type { Session } from './session.ts'
 
-/** Of one call, its answer included (M-14). */
-const CALL_MS = 30_000
-
 /** What a model is told of a call that was not answered. */
 const troubles: Partial<Record<ServerFailure['trouble'], string>> = {
-  timeout: 'MCP tool did not answer within 30 s',
+  timeout: 'MCP tool did not answer in time',
   too_large: 'MCP tool result is larger than 1 MiB',
 }
 
 /** A tool of an MCP server as the loop runs it: a call is one request to the server, and is never made twice. */
-export function serverTool(server: string, listed: ListedTool, session: Session): Tool {
+export function serverTool(
+  server: string,
+  listed: ListedTool,
+  { session, callMs }: { session: Session; callMs: number },
+): Tool {
   const { name, offered, description, parameters } = listed
   const billing = { label: otariLabel(offered), priceKeys: otariPriceKeys(offered) }
   const failed = (text: string, cause: unknown): ToolResult => ({
@@ -34,7 +35,7 @@ export function serverTool(server: string, listed: ListedTool, session: Session)
     shownFailure: () => ({ kind: 'mcp', text: FAILED }),
     open: async () => ({
       async run(input, { signal, deadline }: CallContext) {
-        const limits = { signal, deadline: Math.min(deadline, Date.now() + CALL_MS) }
+        const limits = { signal, deadline: Math.min(deadline, Date.now() + callMs) }
         try {
           const result = await session.request('tools/call', { name, arguments: input }, callResult, limits)
           const isError = result.isError === true

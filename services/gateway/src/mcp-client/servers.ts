@@ -13,8 +13,8 @@ import { serverTool, unusable } from './server-tool.ts'
 import { type Limits, openSession, type Session } from './session.ts'
 import type { StoredServers } from './stored.ts'
 
-/** To connect to a server and to read what it offers, all pages of it. */
-const CONNECT_MS = 15_000
+/** `connectMs`: to connect to a server and to read what it offers, all pages of it. `callMs`: one call (M-14). */
+const times = { connectMs: 15_000, callMs: 30_000 }
 /** What the least of the model APIs takes in one request. */
 const MOST_TOOLS = 128
 
@@ -25,6 +25,7 @@ export interface ServersNeeds {
   log: Log
   version: string
   reach?: Reach
+  times?: typeof times
 }
 
 /** The tools of one server, and what the model is told they are for. */
@@ -67,19 +68,19 @@ function connections(
   servers: NamedServer[],
   client: PinnedClient,
   { signal, deadline }: Limits,
-  { log, version }: ServersNeeds,
+  { log, version, times: { connectMs, callMs } = times }: ServersNeeds,
 ): RequestServers {
   const sessions: Session[] = []
   let listed: Promise<readonly ServerTools[]> | undefined
   let closed = false
 
   async function connect({ name, url, token, hint, allowedTools }: NamedServer): Promise<ServerTools> {
-    const limits = { signal, deadline: Math.min(deadline, Date.now() + CONNECT_MS) }
+    const limits = { signal, deadline: Math.min(deadline, Date.now() + connectMs) }
     try {
       const session = await openSession({ url, token, client, version }, limits)
       sessions.push(session)
       const found = await listTools(session, { name, allowedTools }, limits, log)
-      return { hint, tools: found.map((tool) => serverTool(name, tool, session)) }
+      return { hint, tools: found.map((tool) => serverTool(name, tool, { session, callMs })) }
     } catch (thrown) {
       signal.throwIfAborted()
       const failure = ServerFailure.from(thrown)
@@ -88,9 +89,20 @@ function connections(
     }
   }
 
+  /** Each is waited for, so that none is left behind with a session that nobody ends. */
+  async function connectAll(): Promise<readonly ServerTools[]> {
+    const tried = await Promise.allSettled(servers.map(connect))
+    return eachOnce(
+      tried.map((one) => {
+        if (one.status === 'rejected') throw one.reason
+        return one.value
+      }),
+    )
+  }
+
   return {
     tools() {
-      listed ??= Promise.all(servers.map(connect)).then(eachOnce)
+      listed ??= connectAll()
       return listed
     },
     close() {

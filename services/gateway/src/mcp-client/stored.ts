@@ -1,6 +1,6 @@
 import type { Bus } from '@tollgate/bus'
 import { changedPolicies, Fault } from '@tollgate/contracts'
-import { sql, type Selectable, type Updateable } from 'kysely'
+import { type Selectable, sql, type Updateable } from 'kysely'
 import { boundedCache } from '../bounded-cache.ts'
 import { newId } from '../ids.ts'
 import type { GatewayDb, Tables } from '../tables.ts'

@@ -6,7 +6,7 @@ const MOST_REPLIES = 50
 /** For messages that outlive the exchange they belong to: a cancellation, the end of a session. */
 const PARTING_MS = 2_000
 /** How long a message may take from the end of its stream to whoever waits for it. */
-const DELIVERY_MS = 1_000
+const DELIVERY_MS = 500
 
 /**
  * The way of one session's messages. An exchange at a time: everything sent meanwhile ends with it, and it ends when the
@@ -69,8 +69,7 @@ export function openWire(client: PinnedClient): Wire {
 
   return {
     // a server may speak without being asked only on a stream of its own, and nothing it could say there is listened to
-    fetch: async (url, init = {}) =>
-      init.method === 'GET' ? new Response(null, { status: 405 }) : send(url, init),
+    fetch: async (url, init = {}) => (init.method === 'GET' ? new Response(null, { status: 405 }) : send(url, init)),
     async exchange(signal, run) {
       const own = new AbortController()
       const leave = () => own.abort(signal.reason)

@@ -75,11 +75,15 @@ export const mcpServerRoutes =
 
     app.post(
       PATH,
-      { schema: { tags, summary: 'Add an MCP server to a workspace', params, body: created, response: { 200: shown } } },
+      {
+        schema: { tags, summary: 'Add an MCP server to a workspace', params, body: created, response: { 200: shown } },
+      },
       async ({ identity, params: { workspace_id: workspace }, body: { authorization_token: token, ...row } }) => {
         await refuseUnseen(db, identity, workspace, 'write')
         await refuseAddress(row.url, token != null)
-        return show(await stored.add(workspace, { ...row, sealed_token: token == null ? null : secrets.encrypt(token) }))
+        return show(
+          await stored.add(workspace, { ...row, sealed_token: token == null ? null : secrets.encrypt(token) }),
+        )
       },
     )
 

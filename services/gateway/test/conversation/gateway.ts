@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import type { FileStore } from '@tollgate/files'
 import { openSecrets } from '@tollgate/secrets'
+import type { Log } from '@tollgate/telemetry'
 import { type FakeModel, fakeOpenAi, type ModelScript } from '@tollgate/testing'
 import { inject, onTestFinished } from 'vitest'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
@@ -13,7 +14,9 @@ import { chatCompletionsRoute } from '../../src/routes/chat-completions.ts'
 import { fileRoutes } from '../../src/routes/files.ts'
 import { mcpServerRoutes } from '../../src/routes/mcp-servers.ts'
 import { messagesRoute } from '../../src/routes/messages.ts'
+import { relayRoutes } from '../../src/routes/relay.ts'
 import { responsesRoute } from '../../src/routes/responses.ts'
+import { routingRoutes } from '../../src/routes/routing.ts'
 import { storedResponseRoutes } from '../../src/routes/stored-responses.ts'
 import { openCoolDowns } from '../../src/routing/cool-down.ts'
 import { noRouting, openRouting, type RoutingSettings } from '../../src/routing/routing.ts'
@@ -57,6 +60,7 @@ export async function openWith(
   store?: FileStore,
   routing: RoutingSettings = noRouting,
   mcp: Partial<ServersNeeds> = {},
+  log: Log = silent,
 ) {
   const brokers = await openBrokers()
   const { bus } = brokers
@@ -72,7 +76,7 @@ export async function openWith(
       const mcpServers = { stored, secrets, settings: current, log: silent, version: 'test', ...mcp }
       const needs = {
         bus,
-        log: silent,
+        log,
         settings: current,
         capabilities,
         policies,
@@ -92,6 +96,8 @@ export async function openWith(
         async (app) => void app.register(responsesRoute(needs, cut)),
         async (app) => void app.register(storedResponseRoutes(needs)),
         async (app) => void app.register(fileRoutes(needs)),
+        async (app) => void app.register(routingRoutes(needs)),
+        async (app) => void app.register(relayRoutes(needs, cut)),
         async (app) => void app.register(mcpServerRoutes({ db, ...mcpServers })),
       ]
     },

@@ -19,10 +19,7 @@ const MOST_BLOCK_BYTES = 50 * 1024
  * Shows a call of ours as the pair of blocks in which the vendor shows its own: only to callers who declared the vendor's
  * keyword, since only they know these blocks (R-23, X-34).
  */
-export function toolBlocks(
-  tools: Turn['tools'],
-  headers?: Turn['headers'],
-): (activity: ToolActivity) => JsonObject[] {
+export function toolBlocks(tools: Turn['tools'], headers?: Turn['headers']): (activity: ToolActivity) => JsonObject[] {
   const ofServers = mcpBlocks(headers)
   const native = new Set(
     Object.entries(KEYWORDS).flatMap(([name, pattern]) =>
