@@ -109,12 +109,13 @@ function requestOf({ provider, model, plan }: Conversation, messages: Message[],
   return { turn: plan.turn, model, stream: plan.turn.stream, ...offered }
 }
 
-function startRound({ provider, model }: Conversation, round: number): { span: Span; inside: Context } {
+function startRound({ provider, model, at }: Conversation, round: number): { span: Span; inside: Context } {
   const span = tracer.startSpan('round', {
     attributes: {
       'gen_ai.provider.name': provider.name,
       'gen_ai.request.model': model,
       'tollgate.round': round,
+      'tollgate.attempt': at.tenancy.attempt ?? 0,
     },
   })
   return { span, inside: trace.setSpan(context.active(), span) }

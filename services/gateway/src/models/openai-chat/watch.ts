@@ -46,8 +46,8 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
     envelope ||= envelopeOf(json, bytes)
     const mended = mender.mend(json)
     finish = json.choices?.find((choice) => choice.finish_reason)?.finish_reason ?? finish
-    if (json.choices && json.choices.length > 0) began = true
-    else if (counted && !showUsage) return []
+    if (json.choices?.some(saysSomething)) began = true
+    if (!json.choices?.length && counted && !showUsage) return []
     return mended ? [Buffer.from(`data: ${JSON.stringify(json)}\n\n`)] : undefined
   }
 
@@ -76,6 +76,15 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
     finish: () => (finish === undefined ? undefined : finishReason(finish, false)),
     outputCharacters: () => Math.max(0, bytesThrough - deltas * envelope),
   }
+}
+
+/** A role alone is no answer yet: what breaks off behind it may still be asked of another model (BR-030). */
+function saysSomething({ delta, finish_reason: reason }: NonNullable<MendableJson['choices']>[number]): boolean {
+  if (reason != null) return true
+  return Object.entries(delta ?? {}).some(
+    ([name, value]) =>
+      name !== 'role' && value != null && value !== '' && !(Array.isArray(value) && value.length === 0),
+  )
 }
 
 /** What the frame would measure with an empty text in it; 0 when it has no choice. */
