@@ -18,6 +18,7 @@ const provider = z.strictObject({
     .enum([
       'openai',
       'anthropic',
+      'gemini',
       'deepseek',
       'mistral',
       'groq',

@@ -48,7 +48,12 @@ function refusal(status: number, message: string, code: string | null): Refusal 
 /** The answer as the events of a stream. */
 export function openAiResponsesStream(answer: ScriptedAnswer, body: FakeJson, round = 0): string {
   const response = responseOf(answer, body, round)
-  const { usage: _uncounted, ...begun }: FakeJson = { ...response, status: 'in_progress', output: [], incomplete_details: null }
+  const { usage: _uncounted, ...begun }: FakeJson = {
+    ...response,
+    status: 'in_progress',
+    output: [],
+    incomplete_details: null,
+  }
   const events: FakeJson[] = [
     { type: 'response.created', response: begun },
     { type: 'response.in_progress', response: begun },

@@ -12,10 +12,10 @@ export interface Refusal {
 
 /** What differs between vendors. */
 export interface FakeVendor {
-  path: string
+  path: string | RegExp
   /** Judges a request as the vendor would; undefined when it is in order. */
   refuse(body: FakeJson, headers: IncomingMessage['headers']): Refusal | undefined
-  render(answer: ScriptedAnswer, body: FakeJson, round: number): Required<RawAnswer>
+  render(answer: ScriptedAnswer, body: FakeJson, round: number, path: string): Required<RawAnswer>
   /** Where it counts the tokens of a request, and how; it is judged like one that is answered. */
   counts?: { path: string; count(body: FakeJson): FakeJson; judged(body: FakeJson): FakeJson }
 }
@@ -48,7 +48,7 @@ export async function startFakeModel(vendor: FakeVendor, script: ModelScript): P
     const text = await readText(request)
     const path = new URL(request.url ?? '/', 'http://fake').pathname
     const counts = path === vendor.counts?.path ? vendor.counts : undefined
-    if (request.method !== 'POST' || (path !== vendor.path && !counts))
+    if (request.method !== 'POST' || (!isPath(vendor.path, path) && !counts))
       return send(response, notFound(`${request.method} ${path}`))
     const body = JSON.parse(text) as FakeJson
     const round = requests.push({ headers: request.headers, text, body }) - 1
@@ -66,7 +66,11 @@ export async function startFakeModel(vendor: FakeVendor, script: ModelScript): P
       refusals.push(`no round ${round + 1} in the script`)
       return send(response, json(500, { error: { message: 'the script is over' } }))
     }
-    await send(response, 'says' in reply ? vendor.render(reply, body, round) : { ...json(200, {}), ...reply }, reply)
+    await send(
+      response,
+      'says' in reply ? vendor.render(reply, body, round, path) : { ...json(200, {}), ...reply },
+      reply,
+    )
   }
 
   const server = createServer((request, response) => {
@@ -85,6 +89,9 @@ export async function startFakeModel(vendor: FakeVendor, script: ModelScript): P
     },
   }
 }
+
+const isPath = (expected: string | RegExp, path: string): boolean =>
+  typeof expected === 'string' ? expected === path : expected.test(path)
 
 async function send(response: ServerResponse, answer: RawAnswer, delivery: Delivery = {}): Promise<void> {
   if (delivery.delayMs) await sleep(delivery.delayMs)

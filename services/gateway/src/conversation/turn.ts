@@ -2,7 +2,7 @@ import type { DeclaredServers } from '../mcp-client/declared.ts'
 
 /** A client dialect, and equally a wire that model providers speak. */
 export type Dialect = 'chat' | 'messages' | 'responses'
-export type Wire = 'openai-chat' | 'openai-responses' | 'anthropic' | 'demo'
+export type Wire = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'demo'
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 export type JsonObject = { [name: string]: Json }

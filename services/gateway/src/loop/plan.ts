@@ -17,7 +17,7 @@ import { containerOf, declarationOf } from './declarations.ts'
 import type { ExecutorChoice } from './executors.ts'
 import { functionForm } from './function-form.ts'
 import { hintLines } from './hints.ts'
-import { type Target, toolForKeyword } from './keywords.ts'
+import { runsNatively, type Target, toolForKeyword } from './keywords.ts'
 import { policed } from './policed.ts'
 
 export interface PlanInput {
@@ -184,6 +184,8 @@ function refuseUncarried({ turn, target }: PlanInput, verdicts: Verdict[]): void
   if (target.dialect === turn.dialect) return
   turn.tools.forEach((entry, at) => {
     if (entry.kind === 'function' || verdicts[at]?.action === 'run') return
+    // a wire that is no dialect has forms of its own for what its vendor runs (X-21)
+    if (target.dialect === undefined && runsNatively(entry.type, turn.dialect, target)) return
     throw new Uncarried('invalid_request', `The tool type '${entry.type}' cannot be sent to the provider of this model`)
   })
 }

@@ -33,6 +33,7 @@ export const presets = {
     chat: openAiItself,
   }),
   anthropic: vendor({ wires: ['anthropic'], base: 'https://api.anthropic.com', vendor: 'anthropic' }),
+  gemini: vendor({ wires: ['gemini'], base: 'https://generativelanguage.googleapis.com/v1beta', vendor: 'gemini' }),
   deepseek: vendor({
     base: 'https://api.deepseek.com',
     vendor: 'deepseek',

@@ -58,6 +58,7 @@ export const dialectOfWire: Record<Wire, Dialect | undefined> = {
   'openai-chat': 'chat',
   'openai-responses': 'responses',
   anthropic: 'messages',
+  gemini: undefined,
   demo: undefined,
 }
 

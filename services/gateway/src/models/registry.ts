@@ -3,6 +3,7 @@ import type { Log } from '@tollgate/telemetry'
 import type { Dialect, Wire } from '../conversation/turn.ts'
 import { anthropicProvider } from './anthropic/provider.ts'
 import { demoModels, demoProvider } from './demo/provider.ts'
+import { geminiProvider } from './gemini/provider.ts'
 import { observed } from './observe.ts'
 import { openAiChatProvider } from './openai-chat/provider.ts'
 import { plainChat } from './openai-chat/quirks.ts'
@@ -173,6 +174,8 @@ function speaking(
       return openAiResponsesProvider(origin, upstream, log)
     case 'anthropic':
       return anthropicProvider(origin, upstream, { defaultMaxTokens, replayUnsigned: type !== 'anthropic' }, log)
+    case 'gemini':
+      return geminiProvider(origin, upstream, log)
     case 'demo':
       throw new Error('the demo models are no upstream')
     default:
@@ -182,5 +185,6 @@ function speaking(
 
 function credentials(wire: Wire, key: string | undefined): Record<string, string> {
   if (wire === 'anthropic') return { 'anthropic-version': '2023-06-01', ...(key !== undefined && { 'x-api-key': key }) }
+  if (wire === 'gemini') return key === undefined ? {} : { 'x-goog-api-key': key }
   return key === undefined ? {} : { authorization: `Bearer ${key}` }
 }

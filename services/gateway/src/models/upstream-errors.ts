@@ -72,6 +72,10 @@ const errorBody = z.union([
       message: z.string().optional().catch(undefined),
       type: z.string().optional().catch(undefined),
       code: z.union([z.string(), z.number()]).optional().catch(undefined),
+      details: z
+        .array(z.object({ retryDelay: z.string().optional().catch(undefined) }))
+        .optional()
+        .catch(undefined),
     }),
   }),
   z.object({ error: z.string() }).transform(({ error }) => ({ error: { message: error } })),
@@ -89,6 +93,7 @@ interface Complaint {
   message?: string | undefined
   type?: string | undefined
   code?: string | number | undefined
+  details?: { retryDelay?: string | undefined }[] | undefined
 }
 
 function readComplaint(body: unknown): Complaint {
@@ -98,7 +103,10 @@ function readComplaint(body: unknown): Complaint {
 
 /** A provider tells that the operator's account is out of money with the statuses it uses for its clients' mistakes. */
 const ABOUT_THE_ACCOUNT =
-  /insufficient_quota|credit balance|billing|spend(?:ing)? limit|api usage limits|exceeded your current quota/i
+  /insufficient_quota|credit balance|billing|spend(?:ing)? limit|api usage limits|exceeded your current quota|api key not valid/i
+
+/** Google tells in the body when to come back, of a quota for minutes with the very words of one that is used up. */
+const DELAY = /^(\d+(?:\.\d+)?)s$/
 
 /** The fault an answer with an error status stands for. `body` is its JSON, undefined when it was none. */
 export function faultOfStatus(
@@ -108,12 +116,15 @@ export function faultOfStatus(
   headers: Record<string, string | string[] | undefined> = {},
 ): UpstreamFault {
   if (status >= 300 && status < 400) return brokenAnswer('redirect', origin)
-  const { message = '', type = '', code = '' } = readComplaint(body)
-  const aboutUs = ABOUT_THE_ACCOUNT.test(`${type} ${code} ${message}`)
+  const { message = '', type = '', code = '', details = [] } = readComplaint(body)
+  const delay = details.flatMap(({ retryDelay }) => DELAY.exec(retryDelay ?? '')?.[1] ?? [])[0]
+  const aboutUs = delay === undefined && ABOUT_THE_ACCOUNT.test(`${type} ${code} ${message}`)
   // a 404 that is no JSON is a wrong address, which only the operator can put right
   const row = rowOf(aboutUs ? 402 : status === 404 && body === undefined ? 502 : status)
   const text = row.quote ? safeText(message, origin.hidden) : ''
-  const passed = passedHeaders(headers)
+  const passed = passedHeaders(
+    delay === undefined ? headers : { 'retry-after': String(Math.ceil(Number(delay))), ...headers },
+  )
   return new UpstreamFault(row.failure, text || row.text, origin, {
     upstreamStatus: status,
     retryable: row.retryable,

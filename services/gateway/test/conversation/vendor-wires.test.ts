@@ -1,12 +1,19 @@
 import Anthropic from '@anthropic-ai/sdk'
-import { callsTools, type FakeModel, fakeOpenAiResponses, type ScriptedReply, says } from '@tollgate/testing'
+import {
+  callsTools,
+  type FakeModel,
+  fakeGemini,
+  fakeOpenAiResponses,
+  type ScriptedReply,
+  says,
+} from '@tollgate/testing'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openModels } from '../../src/models/registry.ts'
 import { silent } from '../brokers.ts'
 import { openWith } from './gateway.ts'
 
-const wires = ['openai-responses'] as const
+const wires = ['openai-responses', 'gemini'] as const
 type Wire = (typeof wires)[number]
 type Body = Record<string, unknown>
 
@@ -32,6 +39,8 @@ interface Client {
 
 const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 const user = { role: 'user', content: 'Hello' }
+/** Of Gemini one that demands its signatures back. */
+const models: Record<Wire, string> = { 'openai-responses': 'openai-responses:m', gemini: 'gemini:gemini-3-pro' }
 
 const openAi = () => new OpenAI({ baseURL: `${gateway.url}/api/v1`, apiKey: gateway.firstKey, maxRetries: 0 })
 
@@ -42,7 +51,7 @@ const chat: Client = {
   },
   result: (id, text) => ({ role: 'tool', tool_call_id: id, content: text }),
   async ask(wire, streamed, { tools, history = [], extra } = {}) {
-    const body = { model: `${wire}:m`, messages: [user, ...history], ...(tools && { tools }), ...extra } as never
+    const body = { model: models[wire], messages: [user, ...history], ...(tools && { tools }), ...extra } as never
     let thought = ''
     const stream = streamed ? openAi().chat.completions.stream(body) : undefined
     // the client puts together what it knows alone
@@ -75,7 +84,7 @@ const messages: Client = {
   async ask(wire, streamed, { tools, history = [], extra } = {}) {
     const sdk = new Anthropic({ apiKey: gateway.firstKey, baseURL: `${gateway.url}/api`, maxRetries: 0 })
     const asked = {
-      model: `${wire}:m`,
+      model: models[wire],
       max_tokens: 2_000,
       messages: [user, ...history],
       ...(tools && { tools }),
@@ -107,7 +116,7 @@ const responses: Client = {
   result: (call_id, output) => ({ type: 'function_call_output', call_id, output }),
   async ask(wire, streamed, { tools, history = [], extra } = {}) {
     const body = {
-      model: `${wire}:m`,
+      model: models[wire],
       input: [user, ...history],
       store: false,
       ...(tools && { tools }),
@@ -152,18 +161,19 @@ const closes: (() => Promise<void>)[] = []
 
 beforeAll(async () => {
   const next = (): ScriptedReply => script.shift() ?? { status: 500, body: 'the script is over' }
-  fakes = { 'openai-responses': await fakeOpenAiResponses(next) }
-  const models = openModels({
+  fakes = { 'openai-responses': await fakeOpenAiResponses(next), gemini: await fakeGemini(next, { signs: true }) }
+  const registry = openModels({
     providers: {
       'openai-responses': { type: 'openai-responses', apiBase: `${fakes['openai-responses'].url}/v1`, models: [] },
+      gemini: { apiBase: `${fakes.gemini.url}/v1beta`, models: [] },
       // the vendor's own, whose tools it runs itself
       openai: { apiBase: `${fakes['openai-responses'].url}/v1`, models: [] },
     },
     demo: false,
     log: silent,
   })
-  gateway = await openWith(models)
-  closes.push(gateway.close, models.close, ...Object.values(fakes).map(({ close }) => close))
+  gateway = await openWith(registry)
+  closes.push(gateway.close, registry.close, ...Object.values(fakes).map(({ close }) => close))
 })
 afterAll(async () => {
   for (const close of closes) await close()
@@ -178,7 +188,7 @@ function play(...replies: ScriptedReply[]) {
 
 const asksWeather = callsTools([{ name: 'get_weather', input: { city: 'Oslo' }, id: 'call_w' }])
 /** Each vendor's own word for an answer that was too long. */
-const cutShort: Record<Wire, string> = { 'openai-responses': 'max_output_tokens' }
+const cutShort: Record<Wire, string> = { 'openai-responses': 'max_output_tokens', gemini: 'MAX_TOKENS' }
 
 describe.each(wires)('over the %s wire', (wire) => {
   describe.each(dialects)('a %s client', (dialect) => {
@@ -374,5 +384,67 @@ describe('the vendor’s own tools of a Responses client', () => {
       'message',
       'message',
     ])
+  })
+})
+
+describe('code that Gemini runs', () => {
+  const ran = [
+    { item: { executableCode: { language: 'PYTHON', code: 'print(1)' } } },
+    { item: { codeExecutionResult: { outcome: 'OUTCOME_OK', output: '1' } } },
+    { item: { inlineData: { mimeType: 'image/png', data: 'AA==' } } },
+  ]
+  const tools = (round: number) => fakes.gemini.requests[round]?.body.tools
+
+  test.each([false, true])('X-19 X-20 X-21 X-22 is a list in a Chat message; streamed: %s', async (streamed) => {
+    play({ native: ran, says: [{ text: 'It is 1.' }] }, says('Fine.'))
+    for (const declared of [{ type: 'code_execution' }, { code_execution: {} }]) {
+      play({ native: ran, says: [{ text: 'It is 1.' }] })
+      const heard = await chat.ask('gemini', streamed, { tools: [declared] })
+      expect(heard.text).toBe('It is 1.')
+      expect(tools(0)).toEqual([{ codeExecution: {} }])
+      if (streamed) continue
+      expect(heard.echo[0]?.extra_content).toEqual({
+        google: {
+          code_execution: [
+            { executable_code: { language: 'PYTHON', code: 'print(1)' } },
+            { code_execution_result: { outcome: 'OUTCOME_OK', output: '1' } },
+            { code_execution_output: { mime_type: 'image/png', data: 'AA==' } },
+          ],
+        },
+      })
+    }
+    expect(fakes.gemini.refusals).toEqual([])
+  })
+
+  test.each([false, true])(
+    'X-19 X-22 is a pair of blocks on Messages, and goes back as parts; streamed: %s',
+    async (streamed) => {
+      play({ native: ran.slice(0, 2), says: [{ text: 'It is 1.' }] }, says('Sure.'))
+      const declared = [{ type: 'code_execution_20250825', name: 'code_execution' }]
+      const heard = await messages.ask('gemini', streamed, { tools: declared })
+      const [{ content }] = heard.echo as [{ content: Body[] }]
+      expect(content).toMatchObject([
+        { type: 'server_tool_use', name: 'code_execution', input: { code: 'print(1)' } },
+        { type: 'code_execution_tool_result', content: { stdout: '1', stderr: '', return_code: 0 } },
+        { type: 'text', text: 'It is 1.' },
+      ])
+      expect(content[1]?.tool_use_id).toBe(content[0]?.id)
+      const next = { role: 'user', content: 'Sure?' }
+      await messages.ask('gemini', streamed, { tools: declared, history: [...heard.echo, next] })
+      expect(tools(0)).toEqual([{ codeExecution: {} }])
+      expect(fakes.gemini.requests[1]?.body.contents).toMatchObject([
+        {},
+        { role: 'model', parts: [ran[0]?.item, ran[1]?.item, { text: 'It is 1.' }] },
+        {},
+      ])
+      expect(fakes.gemini.refusals).toEqual([])
+    },
+  )
+
+  test('a tool of another vendor’s own is refused by its name', async () => {
+    play()
+    await expect(
+      messages.ask('gemini', false, { tools: [{ type: 'bash_20250124', name: 'bash' }] }),
+    ).rejects.toMatchObject({ status: 400, message: expect.stringContaining('bash_20250124') })
   })
 })

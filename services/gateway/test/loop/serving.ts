@@ -31,7 +31,13 @@ export async function openLoop(changed: Partial<GatewaySettings> = {}) {
   }
 }
 
-const typeOf = { 'openai-chat': 'openai-compatible', anthropic: 'anthropic', demo: 'demo' } as const
+const typeOf = {
+  'openai-chat': 'openai-compatible',
+  'openai-responses': 'openai-responses',
+  anthropic: 'anthropic',
+  gemini: 'gemini',
+  demo: 'demo',
+} as const
 
 type Script = Parameters<typeof scripted>[0] | ScriptedProvider[]
 

@@ -39,7 +39,7 @@ export function modelsAt(
   fake: Pick<FakeModel, 'url'>,
   settings: Named & { type: NonNullable<ProviderSettings['type']> },
 ): ModelRegistry {
-  const apiBase = settings.type.startsWith('openai') ? `${fake.url}/v1` : fake.url
+  const apiBase = fake.url + (settings.type === 'gemini' ? '/v1beta' : settings.type.startsWith('openai') ? '/v1' : '')
   return openModels({ providers: { up: { ...settings, apiBase, models: [] } }, demo: false, log: silent })
 }
 

@@ -5,7 +5,7 @@ import { parseMessages } from '../../src/dialects/messages/parse.ts'
 import { parseResponses } from '../../src/dialects/responses/parse.ts'
 import { withHints } from '../../src/loop/hints.ts'
 import { NO_RESULT } from '../../src/models/history.ts'
-import { signatureOf } from '../../src/models/openai-responses/reasoning.ts'
+import { reasoningSignature } from '../../src/models/openai-responses/reasoning.ts'
 import { responsesBody } from '../../src/models/openai-responses/request.ts'
 import { openModels } from '../../src/models/registry.ts'
 import { chatRequest, eventsOf, modelsAt, silent } from './asking.ts'
@@ -297,8 +297,8 @@ describe('a Messages body for a Responses upstream', () => {
       {
         role: 'assistant',
         content: [
-          thinking(signatureOf('up', 'rs_1', 'enc:1')),
-          thinking(signatureOf('other', 'rs_2', 'enc')),
+          thinking(reasoningSignature('up', 'rs_1', 'enc:1')),
+          thinking(reasoningSignature('other', 'rs_2', 'enc')),
           thinking('of another vendor'),
           { type: 'redacted_thinking', data: 'x' },
           { type: 'tool_use', id: 't1', name: 'f', input: {} },

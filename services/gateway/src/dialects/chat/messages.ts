@@ -34,7 +34,7 @@ function contentParts(content: string | ChatPart[]): Part[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
   return content.map((part): Part => {
     if (isText(part)) return { type: 'text', text: part.text }
-    if (isImage(part)) return { type: 'image', url: part.image_url.url }
+    if (isImage(part)) return imagePart(part.image_url)
     const file = chatFileId(part)
     if (file !== undefined) return { type: 'file', id: file }
     return own(part.type, part as JsonObject)
@@ -73,7 +73,14 @@ function resultParts({ tool_call_id: callId, content }: ChatMessage & { role: 't
 const own = (kind: string, raw: Json): Part => ({ type: 'other', dialect: 'chat', kind, raw })
 
 const isText = (part: ChatPart): part is ChatPart & { text: string } => part.type === 'text'
-const isImage = (part: ChatPart): part is ChatPart & { image_url: { url: string } } => part.type === 'image_url'
+const isImage = (part: ChatPart): part is ChatPart & { image_url: { url: string; detail?: unknown } } =>
+  part.type === 'image_url'
+
+const imagePart = ({ url, detail }: { url: string; detail?: unknown }): Part => ({
+  type: 'image',
+  url,
+  ...(typeof detail === 'string' && { detail }),
+})
 
 type Call = NonNullable<Assistant['tool_calls']>[number]
 const isFunction = (call: Call): call is Call & { function: { name: string; arguments: string } } =>

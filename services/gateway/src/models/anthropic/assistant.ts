@@ -1,6 +1,7 @@
 import { Fault } from '@tollgate/contracts'
 import { isObject } from '../../conversation/json.ts'
 import type { Json, JsonObject, Message, Part } from '../../conversation/turn.ts'
+import { isRecord } from '../signatures.ts'
 
 /**
  * What the model said, in its own order, thinking with its signature (L-18, BR-003, BR-015). Unsigned thinking is given
@@ -13,6 +14,7 @@ export function assistantBlocks({ parts, raw }: Message, ids: string[], replayUn
       case 'text':
         return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text }]
       case 'thinking':
+        if (isRecord(part.signature)) return [] // another provider's
         if (part.signature !== undefined) return [{ type: 'thinking', thinking: part.text, signature: part.signature }]
         return replayUnsigned && raw === undefined ? [{ type: 'thinking', thinking: part.text }] : []
       case 'redacted_thinking':

@@ -1,7 +1,7 @@
 import { isObject } from '../../conversation/json.ts'
 import type { JsonObject, Message } from '../../conversation/turn.ts'
 import { NO_RESULT } from '../history.ts'
-import { isReasoningSignature } from '../openai-responses/reasoning.ts'
+import { isRecord } from '../signatures.ts'
 import { assistantBlocks } from './assistant.ts'
 import { userBlocks } from './user.ts'
 
@@ -37,7 +37,7 @@ function readMessage(message: Message, replayUnsigned: boolean): OwnMessage {
 }
 
 const isTaken = (signature: unknown, unsigned: boolean): boolean =>
-  signature ? !isReasoningSignature(signature) : unsigned
+  signature ? !isRecord(signature) : unsigned
 
 /** Neighbours of one role are one message where one of them is ours; a message that we emptied is none. */
 function merged(messages: OwnMessage[]): OwnMessage[] {

@@ -1,6 +1,6 @@
 import type { ModelEvent, Raw } from '../../conversation/events.ts'
 import type { JsonObject } from '../../conversation/turn.ts'
-import { signatureOf } from './reasoning.ts'
+import { reasoningSignature } from './reasoning.ts'
 import { contentOf, type OutputItem, type StreamEvent } from './wire.ts'
 
 /** One item of the output, as it comes. Whatever its events left out is taken from the finished item (BR-011). */
@@ -178,7 +178,7 @@ function reasoningReader(item: OutputItem, { provider, nextBlock }: Reading): It
       if (said === '') for (const [at, { text: words }] of thoughts.entries()) say(words ?? '', `${at}`, out)
       const encrypted = text(whole.encrypted_content)
       if (encrypted !== '') {
-        const signature = signatureOf(provider, text(whole.id), encrypted)
+        const signature = reasoningSignature(provider, text(whole.id), encrypted)
         out.push({ type: 'signature', index: begin(out), signature })
       }
       if (index !== undefined) return [...out, { type: 'close', index, raw: raw(whole) }]
