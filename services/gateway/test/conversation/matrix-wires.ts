@@ -1,0 +1,81 @@
+import type { TokenCounts } from '@tollgate/contracts'
+import {
+  anthropicStream,
+  type FakeJson,
+  type FakeModel,
+  fakeAnthropic,
+  fakeOpenAi,
+  fakeOpenAiResponses,
+  type ModelScript,
+  openAiResponsesStream,
+  openAiStream,
+  type ScriptedAnswer,
+} from '@tollgate/testing'
+import type { ProviderSettings } from '../../src/models/registry.ts'
+
+/** An upstream wire with its strict stand-in, and what each vendor says in words of its own. */
+export interface MatrixWire {
+  start(script: ModelScript): Promise<FakeModel>
+  settings(url: string): Omit<ProviderSettings, 'models'>
+  stream(answer: ScriptedAnswer, body: FakeJson): string
+  usage(tokens: TokenCounts): FakeJson
+  /** Why an answer ended that was too long. */
+  cutShort: string
+  /** How it says inside a stream that it fails, and how it says nothing at all. */
+  failing: string
+  silence: string
+}
+
+const named = (event: FakeJson): string => `event: ${String(event.type)}\ndata: ${JSON.stringify(event)}\n\n`
+const overloaded = { type: 'overloaded_error', message: 'busy with secret-host' }
+
+export const wires = {
+  'openai-chat': {
+    start: (script) => fakeOpenAi(script, { compatible: true }),
+    settings: (url) => ({ type: 'openai-compatible', apiBase: `${url}/v1` }),
+    stream: openAiStream,
+    usage: ({ input, output, cacheRead, cacheWrite, reasoning }) => ({
+      prompt_tokens: input + cacheRead + cacheWrite,
+      completion_tokens: output,
+      total_tokens: input + cacheRead + cacheWrite + output,
+      prompt_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite },
+      completion_tokens_details: { reasoning_tokens: reasoning },
+    }),
+    cutShort: 'length',
+    failing: `data: ${JSON.stringify({ error: overloaded })}\n\n`,
+    silence: ': ping\n\n',
+  },
+  anthropic: {
+    start: (script) => fakeAnthropic(script),
+    settings: (url) => ({ type: 'anthropic', apiBase: url }),
+    stream: anthropicStream,
+    usage: ({ input, output, cacheRead, cacheWrite, reasoning }) => ({
+      input_tokens: input,
+      output_tokens: output,
+      cache_read_input_tokens: cacheRead,
+      cache_creation_input_tokens: cacheWrite,
+      output_tokens_details: { thinking_tokens: reasoning },
+    }),
+    cutShort: 'max_tokens',
+    failing: named({ type: 'error', error: overloaded }),
+    silence: named({ type: 'ping' }),
+  },
+  'openai-responses': {
+    start: (script) => fakeOpenAiResponses(script),
+    settings: (url) => ({ type: 'openai-responses', apiBase: `${url}/v1` }),
+    stream: openAiResponsesStream,
+    usage: ({ input, output, cacheRead, cacheWrite, reasoning }) => ({
+      input_tokens: input + cacheRead + cacheWrite,
+      input_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite },
+      output_tokens: output,
+      output_tokens_details: { reasoning_tokens: reasoning },
+      total_tokens: input + cacheRead + cacheWrite + output,
+    }),
+    cutShort: 'max_output_tokens',
+    failing: named({ ...overloaded, type: 'error', code: overloaded.type, param: null }),
+    silence: ': ping\n\n',
+  },
+} satisfies Record<string, MatrixWire>
+
+export type WireName = keyof typeof wires
+export const wireNames = Object.keys(wires) as WireName[]
