@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Channel } from './channel.ts'
 import { type CallResult, FileRefused, type Sandbox } from './driver.ts'
@@ -71,7 +71,7 @@ export function openSandbox(channel: Channel, end: () => void): Sandbox {
       return committed.parse((await askFiles({ op: 'commit', upload, path, exclusive })).header).path
     },
     async save(path, data, { exclusive }) {
-      const upload = randomBytes(12).toString('hex')
+      const upload = randomUUID().replaceAll('-', '')
       return committed.parse((await askFiles({ op: 'save', upload, path, exclusive }, [data])).header).path
     },
     async discard(upload) {

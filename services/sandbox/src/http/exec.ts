@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { histogram } from '@tollgate/telemetry'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
@@ -43,7 +43,7 @@ export function execRoute(app: FastifyInstance, { sessions, settings, log }: App
       const run = planned(tool, input, session, { timeoutSeconds, signal: clientGone(reply), events })
       const { outcome: how, content } = await session.inTurn(run)
       outcome = how
-      const id = tool_use_id ?? `srvtoolu_${randomBytes(12).toString('hex')}`
+      const id = tool_use_id ?? `srvtoolu_${randomUUID().replaceAll('-', '').slice(0, 24)}`
       const body = {
         tool_use_id: id,
         execution_time_ms: Math.round(performance.now() - began),
@@ -60,8 +60,13 @@ export function execRoute(app: FastifyInstance, { sessions, settings, log }: App
     } finally {
       events?.stop()
       const ms = performance.now() - began
-      execSeconds.record(ms / 1_000, { outcome })
-      log.info({ session: session.id, tool, outcome, ms: Math.round(ms) }, 'call ended')
+      const tell = () => {
+        execSeconds.record(ms / 1_000, { outcome })
+        log.info({ session: session.id, tool, outcome, ms: Math.round(ms) }, 'call ended')
+      }
+      // a line costs as much as a short call, so the answer goes first
+      if (reply.raw.closed) tell()
+      else reply.raw.once('close', tell)
     }
   })
 }

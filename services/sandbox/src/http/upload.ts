@@ -21,13 +21,18 @@ export async function receiveUpload(request: FastifyRequest, sandbox: Sandbox, m
   const upload = randomBytes(12).toString('hex')
   try {
     const { path, size } = await receive(body, type, (file) => store(file, sandbox, upload, maxBytes))
+    if (path.length > MAX_PATH) throw new HttpRefusal(422, 'the path is too long')
     return { path: await sandbox.commit(upload, path, { exclusive: false }), size_bytes: size }
   } catch (thrown) {
-    await sandbox.discard(upload)
+    // with a session that has ended it is gone already
+    await sandbox.discard(upload).catch(() => {})
     await readToEnd(body, maxBytes)
     throw thrown
   }
 }
+
+/** As of every other path: a message to a session has room for it. */
+const MAX_PATH = 4_096
 
 /** Reads the form; `store` is given the file's stream and says its size. */
 function receive(

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 
 from .opening import Opened, Refused, full
 
@@ -9,6 +10,8 @@ from .opening import Opened, Refused, full
 _MAX_ENTRIES = 5_000
 _MAX_DEPTH = 16
 _MAX_LISTED = 10_000
+#: changes that are nearer to each other may bear the same time
+_CLOCK_NS = 100_000_000
 #: of a file that is being written; hidden, and gone when the writing ends
 UPLOAD_PREFIX = ".upload-"
 
@@ -17,6 +20,8 @@ class Workspace:
     def __init__(self, path):
         self.path = path
         self._root = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        #: when the workspace became what it is, if it was seen to be empty and no later change can bear the same time
+        self._empty_since = None
 
     def close(self):
         os.close(self._root)
@@ -126,7 +131,11 @@ class Workspace:
 
     def snapshot(self):
         """What plain files there are and when each was last written; names that begin with a dot are nobody's result."""
+        changed = os.stat(self._root).st_ctime_ns
+        if changed == self._empty_since:
+            return {}
         found = {}
+        is_empty = changed < time.time_ns() - _CLOCK_NS
         queue = [("", 0)]
         while queue and len(found) < _MAX_ENTRIES:
             folder, depth = queue.pop()
@@ -135,6 +144,7 @@ class Workspace:
                     for entry in entries:
                         if entry.name.startswith(".") or entry.name == "__pycache__" or not _is_text(entry.name):
                             continue
+                        is_empty = False
                         path = f"{folder}/{entry.name}" if folder else entry.name
                         status = entry.stat(follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode):
@@ -144,7 +154,9 @@ class Workspace:
                         if len(found) >= _MAX_ENTRIES:
                             break
             except (OSError, Refused):
+                is_empty = False
                 continue  # removed or closed to us while we looked
+        self._empty_since = changed if is_empty else None
         return found
 
     def written(self, path):

@@ -35,6 +35,9 @@ class Supervisor:
             "MPLCONFIGDIR": level.temporary,
         }
         self._channel = channel
+        self._channel_fd = channel.fileno()
+        #: what is listened to between calls and in a short one, for as long as the interpreter is the same
+        self._pollers = {}
         self._reader = framing.Reader(channel)
         self._files = files.Workspace(level.workspace)
         self._watch = watch.Watch(level, self._limits, self._files)
@@ -62,29 +65,42 @@ class Supervisor:
 
     def _turn(self):
         """Waits for something to happen, and does what there is to do about it."""
-        poller = select.poll()
-        waiting = {self._channel.fileno(): self._take_messages}
         run = self._run
+        poller, waiting = self._listening(run)
+        events = poller.poll(self._patience())
+        if len(events) > 1:
+            # output is taken before the news that there will be no more of it
+            events.sort(key=lambda event: list(waiting).index(event[0]))
+        for fd, _ in events:
+            if self._run is run or fd == self._channel_fd:
+                waiting[fd]()
+        self._tend()
+
+    def _listening(self, run):
+        """What can happen now, and what there is to do about each. What most calls need is put together once."""
+        listens = run is not None and time.monotonic() >= run.listens_from
+        kind = None if listens else "idle" if run is None else "short" if run.command is None else None
+        if kind in self._pollers:
+            return self._pollers[kind]
+        waiting = {self._channel_fd: self._take_messages}
         for guarded in (self._interpreter.program, run and run.command):
             if guarded and guarded.guard:
                 waiting[guarded.guard.listener] = guarded.guard.answer
         if run is not None:
             source = self._source(run)
-            if time.monotonic() >= run.listens_from:
+            if listens:
                 for fd, output in ((source.stdout, run.stdout), (source.stderr, run.stderr)):
                     if fd not in run.silent:
                         waiting[fd] = functools.partial(self._collect, fd, output)
             waiting[source.exited] = self._ended
             if run.command is None:
                 waiting[self._interpreter.control.fileno()] = self._take_result
+        poller = select.poll()
         for fd in waiting:
             poller.register(fd, select.POLLIN)
-        # output is taken before the news that there will be no more of it
-        events = sorted(poller.poll(self._patience()), key=lambda event: list(waiting).index(event[0]))
-        for fd, _ in events:
-            if self._run is run or fd == self._channel.fileno():
-                waiting[fd]()
-        self._tend()
+        if kind is not None:
+            self._pollers[kind] = (poller, waiting)
+        return poller, waiting
 
     def _source(self, run):
         """The process whose end is the end of the call."""
@@ -221,6 +237,7 @@ class Supervisor:
 
     def _start_interpreter(self):
         self._interpreter = program.Interpreter(self._level, self._limits)
+        self._pollers.clear()
 
     def _finish(self, code, lost=None):
         """`lost`: why the variables are gone, if they are."""
@@ -248,7 +265,7 @@ class Supervisor:
         names = "\0".join(made[:_MAX_FILES]).encode("utf-8")
         header["files_bytes"] = len(names)
         self._send(header, bytes(run.stdout.kept) + bytes(run.stderr.kept) + names)
-        self._quiet = self._watch.quiet(self._interpreter.program.pid)
+        self._quiet = False  # until the next look, which a call that follows at once need not pay for
 
     def _serve_file(self, header, body):
         answer = file_service.serve(self._files, header, body)
