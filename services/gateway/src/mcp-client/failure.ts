@@ -3,18 +3,27 @@ import { McpError } from '@modelcontextprotocol/sdk/types.js'
 import { AnswerTooLarge, ConnectFailure } from '@tollgate/http'
 
 /** What kept an MCP server from answering. */
-export type ServerTrouble =
-  | 'unreachable'
-  | 'timeout'
-  | 'too_large'
+export const troubles = [
+  'unreachable',
+  'timeout',
+  'too_large',
   /** Its stream ended without the answer. */
-  | 'unanswered'
+  'unanswered',
   /** An HTTP status that is no answer, a redirect that is not followed among them (M-11). */
-  | 'http_error'
+  'http_error',
+  /** The server knows the session no more, and so did nothing of what was asked in it. */
+  'session_lost',
   /** An error of the protocol. */
-  | 'protocol_error'
+  'protocol_error',
+  /** Its listing has no end, or more than any request could use. */
+  'listing_endless',
   /** What it said is nothing this client understands. */
-  | 'not_understood'
+  'not_understood',
+] as const
+export type ServerTrouble = (typeof troubles)[number]
+
+/** In what words servers say so that do not answer 404, as the protocol has it. */
+const LOST = /\bsession\b.{0,40}\b(not found|terminated|expired|unknown|invalid)\b/i
 
 /**
  * A failed exchange with an MCP server, told without a word of the server's own: it may quote the token it was sent
@@ -40,7 +49,8 @@ export class ServerFailure extends Error {
       return thrown.code === undefined || thrown.code < 0
         ? new ServerFailure('not_understood')
         : new ServerFailure('http_error', thrown.code)
-    if (thrown instanceof McpError) return new ServerFailure('protocol_error', thrown.code)
+    if (thrown instanceof McpError)
+      return new ServerFailure(LOST.test(thrown.message) ? 'session_lost' : 'protocol_error', thrown.code)
     const code = thrown instanceof Error && 'code' in thrown ? thrown.code : undefined
     return new ServerFailure(typeof code === 'string' ? 'unreachable' : 'not_understood')
   }

@@ -16,7 +16,9 @@ export interface ListedTool {
 }
 
 const MOST_PAGES = 20
-const MOST_TOOLS = 1_000
+/** Of one server: tools that are kept, and the characters of all their schemas and of each. */
+const MOST_TOOLS = 500
+const MOST_CHARACTERS = 1024 * 1024
 const MOST_SCHEMA_CHARACTERS = 64 * 1024
 /** The least that a model API takes. */
 const MOST_NAME = 64
@@ -30,50 +32,63 @@ const entry = z.looseObject({
   inputSchema: z.record(z.string(), z.unknown()),
 })
 
-/**
- * The tools of a server that `allowed` names, all where it is undefined (M-03). A tool that no model could be offered is
- * left out, said so in the log, and takes no other with it (BR-151).
- */
-export async function listTools(
-  session: Session,
-  { name: server, allowedTools: allowed }: { name: string; allowedTools: readonly string[] | undefined },
-  limits: Limits,
-  log: Log,
-): Promise<ListedTool[]> {
-  const entries = await allPages(session, limits)
-  const tools = new Map<string, ListedTool>()
-  const leave = (tool: string, why: string) =>
-    log.warn({ server, tool: tool.slice(0, MOST_NAME), why }, 'a tool of an MCP server is not offered')
+/** A server as far as its listing is concerned. */
+interface Listed {
+  name: string
+  /** Undefined: all (M-03). */
+  allowedTools: readonly string[] | undefined
+}
 
-  for (const listed of entries) {
-    const { data } = entry.safeParse(listed)
-    if (data === undefined) leave(nameIn(listed), 'it has no name or no schema of an object')
-    else if (allowed === undefined || allowed.includes(data.name)) {
-      const parameters = offeredSchema(data.inputSchema as JsonObject)
-      const offered = offeredName(data.name)
-      if (parameters === undefined) leave(data.name, 'its schema is nested too deeply')
-      else if (JSON.stringify(parameters).length > MOST_SCHEMA_CHARACTERS) leave(data.name, 'its schema is too large')
-      else if (tools.has(offered)) leave(data.name, 'another tool of the server has its name')
-      else tools.set(offered, { name: data.name, offered, description: describe(data), parameters })
+/**
+ * The tools of a server that a request may use. A tool that no model could be offered is left out, said so in the log, and
+ * takes no other with it (BR-151).
+ */
+export async function listTools(session: Session, server: Listed, limits: Limits, log: Log): Promise<ListedTool[]> {
+  const tools = new Map<string, ListedTool>()
+  const seen = new Set<string>()
+  let characters = 0
+  let cursor: string | undefined
+
+  function take(listed: unknown): void {
+    const { name, tool, why } = readTool(listed, server.allowedTools)
+    const taken = tool !== undefined && tools.has(tool.offered)
+    if (why !== undefined || taken) {
+      const told = { server: server.name, tool: name.slice(0, MOST_NAME), why: why ?? 'another one has its name' }
+      log.warn(told, 'a tool of an MCP server is not offered')
+    } else if (tool) {
+      characters += JSON.stringify(tool.parameters).length
+      tools.set(tool.offered, tool)
     }
   }
+
+  do {
+    const read = await session.request('tools/list', cursor === undefined ? {} : { cursor }, page, limits)
+    read.tools.forEach(take)
+    cursor = read.nextCursor || undefined
+    // in a circle, without an end, or more than any request could use
+    const circles = cursor !== undefined && (seen.has(cursor) || seen.size === MOST_PAGES - 1)
+    if (circles || tools.size > MOST_TOOLS || characters > MOST_CHARACTERS) throw new ServerFailure('listing_endless')
+    if (cursor !== undefined) seen.add(cursor)
+  } while (cursor !== undefined)
   return [...tools.values()]
 }
 
-async function allPages(session: Session, limits: Limits): Promise<unknown[]> {
-  const tools: unknown[] = []
-  const seen = new Set<string>()
-  let cursor: string | undefined
-  for (let pages = 1; pages <= MOST_PAGES; pages += 1) {
-    const read = await session.request('tools/list', cursor === undefined ? {} : { cursor }, page, limits)
-    tools.push(...read.tools)
-    cursor = read.nextCursor || undefined
-    if (cursor === undefined && tools.length <= MOST_TOOLS) return tools
-    if (cursor === undefined || seen.has(cursor) || tools.length > MOST_TOOLS) break
-    seen.add(cursor)
-  }
-  // without an end, in a circle, or more than any request could use
-  throw new ServerFailure('not_understood')
+interface ReadTool {
+  name: string
+  /** Absent when no model could be offered it, and when the request does not want it. */
+  tool?: ListedTool
+  why?: string
+}
+
+function readTool(listed: unknown, allowed: Listed['allowedTools']): ReadTool {
+  const { data } = entry.safeParse(listed)
+  if (data === undefined) return { name: nameIn(listed), why: 'it has no name or no schema of an object' }
+  const { name } = data
+  if (allowed?.includes(name) === false) return { name }
+  const parameters = offeredSchema(data.inputSchema as JsonObject)
+  if (parameters === undefined) return { name, why: 'its schema is nested too deeply' }
+  if (JSON.stringify(parameters).length > MOST_SCHEMA_CHARACTERS) return { name, why: 'its schema is too large' }
+  return { name, tool: { name, offered: offeredName(name), description: describe(data), parameters } }
 }
 
 /** Names of MCP may have dots and strokes, and be longer; those of functions may not. */

@@ -1,12 +1,13 @@
+import { type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { Fault, type Tenancy } from '@tollgate/contracts'
 import type { PinnedClient } from '@tollgate/http'
 import type { Secrets } from '@tollgate/secrets'
-import type { Log } from '@tollgate/telemetry'
+import { counter, type Log } from '@tollgate/telemetry'
 import type { GatewaySettings } from '../settings.ts'
 import type { Tool } from '../tools/tool.ts'
 import { addressProblem, clientOf, judgeServers, type Reach } from './addresses.ts'
 import type { DeclaredServers } from './declared.ts'
-import { ServerFailure } from './failure.ts'
+import { ServerFailure, troubles } from './failure.ts'
 import { listTools } from './listing.ts'
 import { type NamedServer, namedServers } from './named.ts'
 import { serverTool, unusable } from './server-tool.ts'
@@ -17,6 +18,11 @@ import type { StoredServers } from './stored.ts'
 const times = { connectMs: 15_000, callMs: 30_000 }
 /** What the least of the model APIs takes in one request. */
 const MOST_TOOLS = 128
+
+const tracer = trace.getTracer('@tollgate/gateway')
+const connections = counter('mcp_connections_total', 'MCP servers that requests connected to, by what came of it', {
+  outcome: ['ok', ...troubles],
+})
 
 export interface ServersNeeds {
   stored: StoredServers
@@ -55,16 +61,16 @@ export function openServers(needs: ServersNeeds): OpenServers {
     if (servers.length === 0) return undefined
     const client = clientOf(judgeServers(needs.settings, needs.reach ?? {}), needs.reach ?? {})
     try {
-      for (const server of servers) await refuseUnsafe(server, client, limits.signal, needs.log)
+      await eachOf(servers.map((server) => refuseUnsafe(server, client, limits.signal, needs.log)))
     } catch (thrown) {
       client.close()
       throw thrown
     }
-    return connections(servers, client, limits, needs)
+    return serversOf(servers, client, limits, needs)
   }
 }
 
-function connections(
+function serversOf(
   servers: NamedServer[],
   client: PinnedClient,
   { signal, deadline }: Limits,
@@ -72,44 +78,46 @@ function connections(
 ): RequestServers {
   const sessions: Session[] = []
   let listed: Promise<readonly ServerTools[]> | undefined
-  let closed = false
+  const connect = (server: NamedServer): Promise<ServerTools> =>
+    tracer.startActiveSpan('mcp connect', { kind: SpanKind.CLIENT }, (span) =>
+      connected(server, span).finally(() => span.end()),
+    )
 
-  async function connect({ name, url, token, hint, allowedTools }: NamedServer): Promise<ServerTools> {
+  async function connected({ name, url, token, hint, allowedTools }: NamedServer, span: Span): Promise<ServerTools> {
     const limits = { signal, deadline: Math.min(deadline, Date.now() + connectMs) }
     try {
       const session = await openSession({ url, token, client, version }, limits)
       sessions.push(session)
       const found = await listTools(session, { name, allowedTools }, limits, log)
+      connections.add(1, { outcome: 'ok' })
       return { hint, tools: found.map((tool) => serverTool(name, tool, { session, callMs })) }
     } catch (thrown) {
       signal.throwIfAborted()
       const failure = ServerFailure.from(thrown)
-      if (!closed) log.warn({ server: name, err: failure }, 'an MCP server cannot be used')
+      connections.add(1, { outcome: failure.trouble })
+      span.setStatus({ code: SpanStatusCode.ERROR, message: failure.trouble })
+      log.warn({ server: name, err: failure }, 'an MCP server cannot be used')
       throw unusable(name, failure)
     }
   }
 
-  /** Each is waited for, so that none is left behind with a session that nobody ends. */
-  async function connectAll(): Promise<readonly ServerTools[]> {
-    const tried = await Promise.allSettled(servers.map(connect))
-    return eachOnce(
-      tried.map((one) => {
-        if (one.status === 'rejected') throw one.reason
-        return one.value
-      }),
-    )
-  }
-
   return {
     tools() {
-      listed ??= connectAll()
+      listed ??= eachOf(servers.map(connect)).then(eachOnce)
       return listed
     },
     close() {
-      closed = true
       void Promise.all(sessions.map((session) => session.close())).finally(client.close)
     },
   }
+}
+
+/** What all of them come to, or the first failure in their order; none is left behind with work that nobody ends. */
+async function eachOf<T>(works: Promise<T>[]): Promise<T[]> {
+  return (await Promise.allSettled(works)).map((ended) => {
+    if (ended.status === 'rejected') throw ended.reason
+    return ended.value
+  })
 }
 
 /** Where two servers have a tool of one name, the first of them has it (L-35). */

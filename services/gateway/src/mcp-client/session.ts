@@ -52,7 +52,7 @@ export async function openSession(options: SessionOptions, limits: Limits): Prom
 }
 
 interface Live extends Session {
-  /** A 404 for a session that has an id says that the server knows it no more, and did nothing. */
+  /** Whether the server knows this session no more: a 404 for its id says so, and did nothing of what was asked. */
   isLost(failure: ServerFailure): boolean
 }
 
@@ -88,7 +88,8 @@ async function begin({ url, token, client, version }: SessionOptions, limits: Li
   const session: Live = {
     request: (method, params, result, at) =>
       within(at, (how) => sdk.request({ method, params }, result, how) as Promise<z.output<typeof result>>),
-    isLost: ({ trouble, code }) => trouble === 'http_error' && code === 404 && transport.sessionId !== undefined,
+    isLost: ({ trouble, code }) =>
+      transport.sessionId !== undefined && (trouble === 'session_lost' || (trouble === 'http_error' && code === 404)),
     async close() {
       // a server that does not hear of the end finds out by itself
       await transport.terminateSession().catch(() => {})

@@ -1,5 +1,6 @@
 import type { Bus } from '@tollgate/bus'
 import { changedPolicies, Fault } from '@tollgate/contracts'
+import type { Reencrypted, Secrets } from '@tollgate/secrets'
 import { type Selectable, sql, type Updateable } from 'kysely'
 import { boundedCache } from '../bounded-cache.ts'
 import { newId } from '../ids.ts'
@@ -23,6 +24,8 @@ export interface StoredServers {
   add(workspace: string, row: Changes & { name: string; url: string; enabled: boolean }): Promise<StoredServer>
   change(workspace: string, id: string, changes: Changes): Promise<StoredServer>
   remove(workspace: string, id: string): Promise<void>
+  /** Brings the tokens of every workspace under the first key. */
+  reencrypt(secrets: Secrets): Promise<Record<Reencrypted['state'], number>>
   close(): void
 }
 
@@ -109,6 +112,26 @@ export function storedServers({ db, bus }: { db: GatewayDb; bus: Bus }): StoredS
         .executeTakeFirst()
       if (!gone) throw noSuchServer(id)
       changed(workspace)
+    },
+    async reencrypt(secrets) {
+      const counts = { reencrypted: 0, unreadable: 0, skipped: 0 }
+      const rows = await kysely
+        .selectFrom('gateway.mcp_servers')
+        .select(['id', 'sealed_token'])
+        .where('sealed_token', 'is not', null)
+        .execute()
+      for (const { id, sealed_token: sealed } of rows) {
+        const result = secrets.reencrypt(sealed ?? '')
+        counts[result.state] += 1
+        if (result.state !== 'reencrypted') continue
+        await kysely
+          .updateTable('gateway.mcp_servers')
+          .set({ sealed_token: result.token })
+          .where('id', '=', id)
+          .where('sealed_token', '=', sealed) // one that was replaced meanwhile is under the first key already
+          .execute()
+      }
+      return counts
     },
     close() {
       open = false

@@ -2,6 +2,7 @@ import { Fault } from '@tollgate/contracts'
 import type { Secrets } from '@tollgate/secrets'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { operatorOnly } from '../auth/authenticate.ts'
 import { addressProblem, judgeServers, type Reach } from '../mcp-client/addresses.ts'
 import { serverName, serverToken, serverTools, serverUrl } from '../mcp-client/declared.ts'
 import type { StoredServer, StoredServers } from '../mcp-client/stored.ts'
@@ -53,6 +54,8 @@ const shown = z.strictObject({
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),
 })
+
+const counts = z.strictObject({ reencrypted: z.int(), unreadable: z.int(), skipped: z.int() })
 
 const PATH = '/workspaces/:workspace_id/mcp-servers'
 const params = z.object({ workspace_id: shortText })
@@ -116,6 +119,18 @@ export const mcpServerRoutes =
         await stored.remove(workspace, id)
         return reply.code(204).send()
       },
+    )
+    app.post(
+      '/mcp-servers/reencrypt',
+      {
+        onRequest: operatorOnly,
+        schema: {
+          tags,
+          summary: 'Bring the tokens of all MCP servers under the first secret key',
+          response: { 200: counts },
+        },
+      },
+      () => stored.reencrypt(secrets),
     )
     done()
 

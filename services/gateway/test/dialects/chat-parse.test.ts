@@ -94,9 +94,19 @@ describe('a Chat body as a turn', () => {
     )
   })
 
-  test('MCP servers, which this gateway does not run, are refused rather than forgotten', () => {
-    for (const members of [{ mcp_servers: [{ name: 'x', url: 'u' }] }, { mcp_server_ids: ['x'] }])
-      expect(() => turn(members)).toThrowError(expect.objectContaining({ failure: 'invalid_request' }))
+  test('M-01 M-03 MCP servers are read, an id that is repeated once; a request without any has none', () => {
+    const x = { name: 'x', url: 'https://x.test/' }
+    expect(
+      turn({ mcp_servers: [x, { ...x, name: 'y', allowed_tools: [] }], mcp_server_ids: ['i', 'j', 'i'] }).mcpServers,
+    ).toEqual({
+      inline: [
+        { ...x, token: undefined, hint: undefined, allowedTools: undefined },
+        { ...x, name: 'y', token: undefined, hint: undefined, allowedTools: [] },
+      ],
+      ids: ['i', 'j'],
+    })
+    for (const none of [{}, { mcp_servers: [], mcp_server_ids: [] }, { mcp_servers: null, mcp_server_ids: null }])
+      expect(turn(none)).not.toHaveProperty('mcpServers')
   })
 
   test('every form of a message becomes parts', () => {

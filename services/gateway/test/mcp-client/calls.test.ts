@@ -185,6 +185,16 @@ describe('a call that is not answered', () => {
     ['under another id', { kind: 'wrong_id' }, 'MCP tool execution failed'],
     ['whose stream ends before', { kind: 'cut' }, 'MCP tool execution failed'],
     ['that is no JSON', { kind: 'garbage' }, 'MCP tool execution failed'],
+    [
+      'in a coding that nobody asked for',
+      {
+        kind: 'status',
+        status: 200,
+        headers: { 'content-encoding': 'gzip', 'content-type': 'application/json' },
+        body: '{}',
+      },
+      'MCP tool execution failed',
+    ],
     ['with a protocol error', { kind: 'error', message: 'Bearer s3cret' }, 'MCP tool execution failed'],
     ['with a 500', { kind: 'status', status: 500, body: 'Bearer s3cret' }, 'MCP tool execution failed'],
   ]
@@ -222,6 +232,14 @@ describe('a call that is not answered', () => {
     expect(lastSent()).toContain('again')
     expect(github.methods().filter((method) => method === 'initialize')).toHaveLength(2)
     expect(github.calls).toHaveLength(2)
+
+    for (const message of ['Session not found', 'Session terminated']) {
+      github.reset()
+      github.suffers('tools/call', { kind: 'error', message }, 1)
+      rig.play(asksFor('list_issues', { state: 'a' }), says('Fine.'))
+      await rig.post('chat', { mcp_servers: [inline(github)] })
+      expect(lastSent()).toContain('again')
+    }
 
     github.reset()
     github.suffers('tools/call', { kind: 'status', status: 404 })
@@ -504,6 +522,23 @@ test('reads a listing of many pages, and refuses to offer more than a model API 
   expect((await rig.post('chat', { mcp_servers: [inline(paged)] })).status).toBe(200)
   expect(offeredIn(rig.sent()[0])).toHaveLength(128)
   await paged.close()
+})
+
+test('offers nothing of a server whose listing has no end', async () => {
+  const endless = await fakeMcpServer({
+    pageSize: 1,
+    tools: Array.from({ length: 25 }, (_, at) => ({ name: `tool_${at}` })),
+  })
+  const heavy = await fakeMcpServer({ pageSize: 5 })
+  const inputSchema = { type: 'object', description: 'x'.repeat(60_000) }
+  heavy.tools = Array.from({ length: 20 }, (_, at) => ({ name: `tool_${at}`, inputSchema }))
+  for (const server of [endless, heavy]) {
+    rig.play(says('never'))
+    expect((await rig.post('chat', { mcp_servers: [inline(server)] })).status).toBe(502)
+    expect(rig.logged()).toContain('listing_endless')
+    expect(rig.sent()).toEqual([])
+    await server.close()
+  }
 })
 
 test('BR-029 counts the tokens of a request with the tools of its servers', async () => {

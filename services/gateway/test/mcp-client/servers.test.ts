@@ -1,3 +1,4 @@
+import { openSecrets } from '@tollgate/secrets'
 import {
   callsTools,
   type FakeJson,
@@ -9,6 +10,7 @@ import {
 } from '@tollgate/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { namedServers } from '../../src/mcp-client/named.ts'
+import { storedServers } from '../../src/mcp-client/stored.ts'
 import { silent } from '../brokers.ts'
 import { detailOf, dialects, inline, type McpRig, offeredIn, openRig } from './rig.ts'
 
@@ -424,6 +426,27 @@ describe('stored servers', () => {
     await asOperator('DELETE', `${PATH}/${id}`)
     rig.play(says('never'))
     expect(await ask()).toBe(404)
+  })
+
+  test('A-32 A-12 have their tokens brought under the first key by the operator', async () => {
+    await add()
+    const { id } = await add({ name: 'spoilt' })
+    const spoilt = { sealed_token: 'gAAAAunreadable' }
+    await rig.gateway.db.kysely.updateTable('gateway.mcp_servers').set(spoilt).where('id', '=', id).execute()
+    const reencrypt = '/api/v1/mcp-servers/reencrypt'
+    expect((await asOperator('POST', reencrypt)).body).toEqual({ reencrypted: 0, unreadable: 1, skipped: 1 })
+    expect((await asMember('POST', reencrypt)).status).toBe(403)
+
+    const { kysely } = rig.gateway.db
+    const [older, newer] = [7, 8].map((byte) => `${Buffer.alloc(32, byte).toString('base64url')}=`)
+    const rotated = openSecrets(`${newer} ${older}`)
+    expect(await storedServers(rig.gateway).reencrypt(rotated)).toEqual({ reencrypted: 1, unreadable: 1, skipped: 0 })
+    const row = await kysely
+      .selectFrom('gateway.mcp_servers')
+      .selectAll()
+      .where('name', '=', 'github')
+      .executeTakeFirst()
+    expect(openSecrets(newer).decrypt(row?.sealed_token ?? '')).toBe(TOKEN)
   })
 
   test('M-07 do not share a name with one of the request’s own', async () => {
