@@ -2,6 +2,7 @@ import { type Bus, memoryBus } from '@tollgate/bus'
 import {
   billingDeletePrice,
   billingPrices,
+  billingQuote,
   billingRelease,
   billingReserve,
   billingSetPrice,
@@ -90,6 +91,35 @@ describe.each(kinds)('billing on %s', (kind) => {
     await expect(refused).rejects.toThrow(
       "Set a per-request price for model_key 'otari:web_search' (POST /api/v1/pricing",
     )
+  })
+
+  test('S-13 X-17 A-16 quotes each candidate of a chain as it would be reserved, and holds nothing', async () => {
+    await start()
+    await setPrice('acme:priced', '2')
+    await setPrice('otari:lookup', '1')
+    const { tenancy, budgetExempt } = reservation()
+    const estimate = { inputTokens: 1_000_000, outputTokens: 5 }
+    const key = (name: string) => [{ kind: 'model' as const, key: name }]
+    const tools = (name: string) => [{ tool: name, keys: otariPriceKeys(name) }]
+    const candidates = [
+      { modelKeys: key('acme:priced'), tools: tools('lookup') },
+      { modelKeys: key('acme:priced'), tools: tools('web_search') },
+      { modelKeys: key('acme:free'), tools: [] },
+    ]
+    const quoted = (exempt = budgetExempt) =>
+      bus.call(billingQuote, { tenancy, estimate, budgetExempt: exempt, candidates }, within())
+    expect(await quoted()).toEqual({
+      candidates: [
+        { refusal: null, estimate: '2000000' },
+        { refusal: expect.stringContaining("'web_search' has no pricing"), estimate: '2000000' },
+        { refusal: expect.stringContaining("'acme:free' has no pricing"), estimate: '0' },
+      ],
+    })
+    // P-18
+    expect((await quoted(true)).candidates.map(({ refusal }) => refusal)).toEqual([null, null, null])
+    expect(await usageOf(tenancy.request)).toEqual([])
+    for (const name of ['acme:priced', 'otari:lookup'])
+      await bus.call(billingDeletePrice, { kind: 'model', modelKey: name }, within())
   })
 
   test('A-35 refuses a message without tenancy', async () => {

@@ -5,7 +5,7 @@ import { type Database, openDb } from '@tollgate/db'
 import { defaultSettings, ensureFirstKey, ensureMasterKey, migrateGateway, startGateway } from '@tollgate/gateway'
 import type { Running } from '@tollgate/service'
 import { openLog } from '@tollgate/telemetry'
-import { freePort, freshDatabase, freshPrefix, restartableNats } from '@tollgate/testing'
+import { fakeOpenAi, fakeOpenAiDoors, freePort, freshDatabase, freshPrefix, restartableNats } from '@tollgate/testing'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { type Send, sender } from './sender.ts'
 
@@ -82,6 +82,72 @@ describe('a gateway that was started', () => {
     expect(
       (await send('POST', '/v1/chat/completions', { key: master, body: { ...body, user: 'nobody' } })).status,
     ).toBe(404)
+  })
+
+  test('P-45 P-49 A-07 asks the candidates of a policy, leaves a row for each it had to, and lists what may be asked for', async () => {
+    const failing = await fakeOpenAi(() => ({ status: 503, body: '{}' }))
+    const doors = await fakeOpenAiDoors()
+    doors.models = { object: 'list', data: [{ id: 'small', created: 5, context_window: 100 }] }
+    const retryOn = ['server_error'] as const
+    const candidates = [{ model: 'down:x' }, { model: 'down:y' }, { model: 'demo:echo' }]
+    const another = await startGateway({
+      ...given(),
+      providers: {
+        down: { type: 'openai-compatible', apiBase: `${failing.url}/v1`, models: ['x'] },
+        doors: { type: 'openai-compatible', apiBase: `${doors.url}/v1`, models: [] },
+      },
+      routing: { policies: { best: { candidates, retryOn } }, aliases: { good: 'best' } },
+    })
+    const ask = sender(another.url)
+    const price = (model_key: string) =>
+      ask('POST', '/v1/pricing', {
+        key: master,
+        body: { model_key, input_price_per_million: 1, output_price_per_million: 1 },
+      })
+    for (const model of ['down:x', 'demo:*', 'doors:*']) await price(model)
+
+    const body = { model: 'good', messages: [{ role: 'user', content: 'hello' }] }
+    const answered = await ask('POST', '/v1/chat/completions', { key, body })
+    expect([answered.status, failing.requests.length]).toEqual([200, 1])
+    const rows = async (id: string | null) =>
+      (await ask<{ data: object[] }>('GET', `/v1/usage?request_id=${id}`, { key })).body.data
+    await expect.poll(async () => (await rows(answered.headers.get('x-request-id'))).length).toBe(3)
+    const all = await rows(answered.headers.get('x-request-id'))
+    expect(all).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ status: 'success', provider: 'demo', model: 'echo', counts_toward_budget: true }),
+        expect.objectContaining({ status: 'absorbed', model: 'x', error: 'unavailable', counts_toward_budget: false }),
+        expect.objectContaining({
+          status: 'absorbed',
+          model: 'y',
+          error: expect.stringMatching(/^Skipped: The model/),
+        }),
+      ]),
+    )
+
+    const embedded = await ask('POST', '/v1/embeddings', { key, body: { model: 'doors:small', input: 'a' } })
+    await expect
+      .poll(() => rows(embedded.headers.get('x-request-id')))
+      .toMatchObject([{ status: 'success', endpoint: '/api/v1/embeddings', prompt_tokens: 5, cost: 0.000005 }])
+
+    const made = await ask<{ key: string }>('POST', '/v1/keys', {
+      key: master,
+      body: { allowed_models: ['doors:*', 'down:y'] },
+    })
+    const listed = (whose: string) => ask<{ data: { id: string }[] }>('GET', '/v1/models', { key: whose })
+    await expect.poll(async () => (await listed(key)).body.data.map(({ id }) => id)).toContain('doors:small')
+    expect((await listed(made.body.key)).body.data).toEqual([
+      { id: 'best', object: 'model', created: 0, owned_by: 'tollgate', candidates: ['down:y'] },
+      { id: 'good', object: 'model', created: 0, owned_by: 'tollgate', candidates: ['down:y'] },
+      { id: 'doors:small', object: 'model', created: 5, owned_by: 'doors', context_window: 100 },
+    ])
+    expect(await ask('GET', '/v1/models/doors:small', { key })).toMatchObject({
+      status: 200,
+      body: { context_window: 100 },
+    })
+    expect((await ask('GET', '/v1/models/doors:large', { key })).status).toBe(404)
+    await another.close(Date.now() + 2_000)
+    await Promise.all([failing.close(), doors.close()])
   })
 
   test('documents the completions beside everything else', async () => {

@@ -63,7 +63,13 @@ describe('what a failure of a provider is', () => {
 })
 
 describe('the order of candidates', () => {
-  const [a, b, c, d] = [{ n: 'a' }, { n: 'b', weight: 3 }, { n: 'c', weight: 1 }, { n: 'd' }]
+  type Named = { n: string; weight?: number }
+  const [a, b, c, d]: [Named, Named, Named, Named] = [
+    { n: 'a' },
+    { n: 'b', weight: 3 },
+    { n: 'c', weight: 1 },
+    { n: 'd' },
+  ]
   const order = (draws: number[]) => drawOrder([a, b, c, d], () => draws.shift() ?? 0).map(({ n }) => n)
 
   test.each([
