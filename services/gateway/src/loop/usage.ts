@@ -22,8 +22,8 @@ export interface UsageMeter {
   hearForwarded(tokens: TokenCounts | undefined, characters: number): void
   /** The round came to its end: where nobody reported usage, `fail` throws (P-50). */
   endRound(): void
-  /** The round's answer is given up for another model's: it costs nothing (P-45). */
-  forgetRound(): void
+  /** The attempt is given up for another model's, with every round of it: its tokens cost nothing (P-45). */
+  forgetAttempt(): void
   /** True once a model was asked. */
   asked(): boolean
   /** What is owed so far; a round that was broken off counts as it stands. */
@@ -37,8 +37,8 @@ export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']):
   let settled: UsageTotal = { tokens: noTokens, estimated: false }
   let reported: (ModelEvent & { type: 'usage' }) | undefined
   let round: { request: ModelRequest; characters: number; events: number; counted: boolean } | undefined
-  /** What stood when it began. */
-  let before = { settled, reported }
+  /** What stood when the attempt began. */
+  let before: { settled: UsageTotal; reported: (ModelEvent & { type: 'usage' }) | undefined } | undefined
   let asked = false
 
   const withRound = (): UsageTotal => {
@@ -50,7 +50,7 @@ export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']):
     beginRound(request) {
       asked = true
       settled = withRound()
-      before = { settled, reported }
+      before ??= { settled, reported }
       round = { request, characters: 0, events: 0, counted: false }
     },
     hear(event) {
@@ -73,11 +73,12 @@ export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']):
       settled = withRound()
       round = undefined
     },
-    forgetRound() {
-      if (round === undefined) return
+    forgetAttempt() {
+      round = undefined
+      if (before === undefined) return
       settled = before.settled
       reported = before.reported
-      round = undefined
+      before = undefined
     },
     asked: () => asked,
     total: withRound,

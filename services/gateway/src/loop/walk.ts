@@ -33,16 +33,16 @@ export interface WalkNeeds<A extends Asked = Attempt> {
   rules: RouteRules
   coolDowns: CoolDowns | undefined
   tally: Tally
-  usage: Pick<UsageMeter, 'forgetRound'>
+  usage: Pick<UsageMeter, 'forgetAttempt'>
   log: Log
   request: { id: string; signal: AbortSignal; deadline: number }
 }
 
-const attemptsMade = counter('model_attempts_total', 'Attempts to have a request answered, by what came of them', {
+const attemptsMade = counter('model_attempts_total', 'Candidates asked for an answer, by what came of it', {
   provider: upTo(50),
   outcome: ['answered', 'failed', 'moved_on', 'left'],
 })
-const passed = counter('model_skips_total', 'Candidates that were not asked, or could not be', {
+const passed = counter('model_skips_total', 'Candidates that were passed over for others', {
   provider: upTo(50),
   why: ['refused', 'uncarried', 'cooling'],
 })
@@ -57,6 +57,8 @@ export function openWalk<A extends Asked>(needs: WalkNeeds<A>): Walk<A> {
   const { rules, coolDowns, tally, usage, log, request } = needs
   const waiting = [...needs.candidates]
   const resting: A[] = []
+  /** So many of them were counted as passed over. */
+  let told = 0
   let current: A | undefined
   let time: AttemptTime | undefined
   let begun = false
@@ -68,15 +70,14 @@ export function openWalk<A extends Asked>(needs: WalkNeeds<A>): Walk<A> {
   function next(): A | undefined {
     for (let candidate = waiting.shift(); candidate !== undefined; candidate = waiting.shift()) {
       if ('refused' in candidate) passOver(candidate, candidate.refused)
-      else if (coolDowns?.of(candidate).state === 'cooling') rest(candidate)
-      else return candidate
+      else if (coolDowns?.of(candidate).state === 'cooling') resting.push(candidate)
+      else {
+        for (const { provider } of resting.slice(told)) passed.add(1, { provider: provider.name, why: 'cooling' })
+        told = resting.length
+        return candidate
+      }
     }
     return resting.shift()
-  }
-
-  function rest(candidate: A): void {
-    resting.push(candidate)
-    passed.add(1, { provider: candidate.provider.name, why: 'cooling' })
   }
 
   function passOver({ number, provider, model }: A | PassedOver, { message }: Fault): void {
@@ -129,7 +130,7 @@ export function openWalk<A extends Asked>(needs: WalkNeeds<A>): Walk<A> {
       const following = next()
       if (following === undefined) throw failure ?? thrown
       tellOf(thrown, following)
-      usage.forgetRound()
+      usage.forgetAttempt()
       if (thrown instanceof Uncarried) passOver(walk.current, thrown)
       else tally.absorbed(thrown)
       outcome = 'moved_on'

@@ -9,6 +9,8 @@ export const failureKinds = [
   'broken_answer',
   'account',
   'not_found',
+  /** This gateway has as many calls under way to it as it may. */
+  'busy',
 ] as const
 export type FailureKind = (typeof failureKinds)[number]
 

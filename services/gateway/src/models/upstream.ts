@@ -74,6 +74,7 @@ export function openUpstream(origin: Origin, settings: UpstreamSettings): Upstre
       throw new UpstreamFault('unavailable', 'too many calls to the model provider are under way', origin, {
         retryable: true,
         retryAfterSeconds: 1,
+        kind: 'busy',
       })
     inFlight++
     const ending = endOf(limits)

@@ -157,7 +157,7 @@ function openMeter(estimated: number, free: boolean) {
       counted = reported
     },
     asked: () => asked,
-    forgetRound() {},
+    forgetAttempt() {},
     /** A request that no provider answered costs nothing. */
     total() {
       if (!done) return { tokens: noTokens, estimated: false }

@@ -38,7 +38,7 @@ const TRIAL_MS = 10 * 60_000
 /** Models that are remembered; the one that failed longest ago is forgotten first, and asked as if nothing had been. */
 const MOST_SEATS = 1_000
 
-/** A model that does not exist, or that this gateway may not use, is no better for a rest; the others are. */
+/** A model that does not exist is no better for a rest, and one that this gateway asks too much of is well. */
 const restsFor: ReadonlySet<FailureKind> = new Set<FailureKind>([
   'rate_limit',
   'server_error',
@@ -99,11 +99,12 @@ export function openCoolDowns(now: () => number = Date.now, random: () => number
       entries.set(key, entry)
       entry.failures += 1
       entry.trialUntil = 0
-      const asked = fault.retryAfterSeconds === undefined ? 0 : fault.retryAfterSeconds * 1_000
+      const stated = (fault.retryAfterSeconds ?? 0) * 1_000
       // what it is asked for while it rests, because nobody else is there, makes the rest no longer
       if (entry.until > now()) return
-      if (entry.failures < FAILURES && asked === 0) return
-      const rest = Math.min(MOST_REST_MS, Math.max(asked, restMs * 2 ** Math.min(entry.rests, 10)))
+      const earned = entry.failures >= FAILURES ? restMs * 2 ** Math.min(entry.rests, 10) : 0
+      const rest = Math.min(MOST_REST_MS, Math.max(stated, earned))
+      if (rest === 0) return
       entry.rests += 1
       entry.until = now() + Math.round(rest * (1 + JITTER * random()))
       begun.add(1, { provider: entry.provider })

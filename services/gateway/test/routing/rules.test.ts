@@ -148,15 +148,23 @@ describe('cool-downs', () => {
     expect(cool.of(seat)).toEqual({ state: 'ready' })
   })
 
+  test('nor does a limit of this gateway’s own', () => {
+    const { cool } = open()
+    const ours = { retryable: true, retryAfterSeconds: 1, kind: 'busy' } as const
+    for (let i = 0; i < 5; i++) cool.failed(seat, new UpstreamFault('unavailable', 'x', origin, ours))
+    expect(cool.of(seat)).toEqual({ state: 'ready' })
+  })
+
   test('what says when to come back rests at once, up to five minutes', () => {
     const { cool } = open()
     cool.failed(seat, status(429, { 'retry-after': '45' }))
     expect(cool.of(seat)).toEqual({ state: 'cooling', forMs: 45_000 })
     cool.failed({ ...seat, model: 'n' }, status(429, { 'retry-after': '180000' }))
     expect(cool.of({ ...seat, model: 'n' })).toEqual({ state: 'cooling', forMs: 300_000 })
-    // shorter than the usual rest: it is that long all the same
     cool.failed({ ...seat, model: 'o' }, status(429, { 'retry-after': '1' }))
-    expect(cool.of({ ...seat, model: 'o' })).toEqual({ state: 'cooling', forMs: 30_000 })
+    expect(cool.of({ ...seat, model: 'o' })).toEqual({ state: 'cooling', forMs: 1_000 })
+    cool.failed({ ...seat, model: 'p' }, status(429, { 'retry-after': '0' }))
+    expect(cool.of({ ...seat, model: 'p' })).toEqual({ state: 'ready' })
   })
 
   test('after the rest one request tries it, and the others wait for what becomes of that', () => {
@@ -279,7 +287,7 @@ describe('names of models', () => {
   test.each<[object, string]>([
     [{ routing: { 'a:b': { candidates: ['x:y'] } } }, 'routing'],
     [{ routing: { a: { candidates: [] } } }, 'candidates'],
-    [{ routing: { a: { candidates: ['x'] } } }, 'candidates'],
+    [{ routing: { a: { candidates: ['x y'] } } }, 'candidates'],
     [{ routing: { a: { candidates: [{ model: 'x:y', weight: 0 }] } } }, 'candidates'],
     [{ routing: { a: { candidates: ['x:y'], retry_on: ['bad_request'] } } }, 'retry_on'],
     [{ routing: { a: { candidates: ['x:y'], cool_down_sec: 301 } } }, 'cool_down_sec'],
