@@ -41,6 +41,8 @@ export interface ClientDialect {
 
 /** What one request goes on from, and what its answer leaves for the next. */
 export interface Memory {
+  /** The answer may pass unread: nothing of it is kept, and it names nothing that it goes on from. */
+  mayPass(): boolean
   /** The turn that was parsed, with what it only names put in its place. */
   recall(whose: Tenancy): Promise<Turn>
   /** What the loop added to the client's messages, the final answer included; comes before the last event. */
@@ -127,7 +129,7 @@ async function respond(exchange: Exchange, admission: Admission): Promise<void> 
   const { walk } = admission
   while (exchange.request.servers === undefined) {
     const { provider, plan } = walk.current
-    if (plan.owned.size > 0 || !canForward(provider, plan.turn)) break
+    if (plan.owned.size > 0 || !canForward(provider, plan.turn) || exchange.dialect.memory?.mayPass() === false) break
     if (await forwardAnswer(exchange, admission)) return
   }
   await (exchange.request.turn.stream ? streamAnswer : collectedAnswer)(exchange, admission)

@@ -151,7 +151,13 @@ const parsed = (text: string): unknown => {
   }
 }
 
-const clients = { chat, messages, responses }
+/** The same, whose answers are kept here and so are read on their way. */
+const stored: Client = {
+  ...responses,
+  ask: (wire, streamed, more = {}) => responses.ask(wire, streamed, { ...more, extra: { store: true, ...more.extra } }),
+}
+
+const clients = { chat, messages, responses, 'storing responses': stored }
 const dialects = Object.keys(clients) as (keyof typeof clients)[]
 
 let gateway: Awaited<ReturnType<typeof openWith>>
@@ -209,7 +215,7 @@ describe.each(wires)('over the %s wire', (wire) => {
 
     test.each([false, true])('has the gateway search, and sees the answer alone; streamed: %s', async (streamed) => {
       const look = callsTools([{ name: 'web_search', input: { query: 'python' }, id: 'call_s' }], {
-        first: [{ thinking: 'I must search.', signature: `sig_${dialect}` }, { text: 'Let me see.' }],
+        first: [{ thinking: 'I must search.', signature: `sig_${dialects.indexOf(dialect)}` }, { text: 'Let me see.' }],
       })
       play(look, says('Python.'))
       const heard = await client.ask(wire, streamed, { tools: [client.tools.search] })
@@ -218,7 +224,7 @@ describe.each(wires)('over the %s wire', (wire) => {
       expect(gateway.brokers.asked.search).toHaveLength(1)
       expect(gateway.brokers.settled).toMatchObject([{ tokens: { input: 22, output: 14 }, lines: [{}] }])
       // L-18 what the model thought goes back with its call
-      expect(sent(1)).toContain(`sig_${dialect}`)
+      expect(sent(1)).toContain(`sig_${dialects.indexOf(dialect)}`)
       accepted()
     })
 
@@ -227,7 +233,7 @@ describe.each(wires)('over the %s wire', (wire) => {
       async (streamed) => {
         const first = {
           says: [
-            { thinking: 'Weather?', signature: `w_${dialect}` },
+            { thinking: 'Weather?', signature: `w_${dialects.indexOf(dialect)}` },
             ...('says' in asksWeather ? asksWeather.says : []),
           ],
         }
@@ -240,7 +246,7 @@ describe.each(wires)('over the %s wire', (wire) => {
         const second = await client.ask(wire, streamed, { tools, history })
         expect(second).toMatchObject({ text: '7 degrees.', finish: 'stop' })
         // BR-003 where the dialect has a place for it
-        if (dialect !== 'chat') expect(sent(1)).toContain(`w_${dialect}`)
+        if (dialect !== 'chat') expect(sent(1)).toContain(`w_${dialects.indexOf(dialect)}`)
         expect(sent(1)).not.toContain('otari_')
         accepted()
       },
@@ -446,5 +452,99 @@ describe('code that Gemini runs', () => {
     await expect(
       messages.ask('gemini', false, { tools: [{ type: 'bash_20250124', name: 'bash' }] }),
     ).rejects.toMatchObject({ status: 400, message: expect.stringContaining('bash_20250124') })
+  })
+})
+
+describe('the fast lane of a Responses client', () => {
+  const lines = [
+    { type: 'response.created', response: { id: 'resp_1', model: 'm-2026', output: [], unheard: 1 } },
+    { type: 'response.output_item.added', output_index: 0, item: { id: 'msg_1', type: 'message', content: [] } },
+    { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hé 😀', obfuscation: 'zz' },
+    { type: 'response.unheard_of', deep: { a: [1, 'é'] } },
+  ]
+  const usage = { input_tokens: 9, output_tokens: 4, input_tokens_details: { cached_tokens: 5 } }
+  const end = {
+    type: 'response.completed',
+    response: { id: 'resp_1', model: 'm-2026', status: 'completed', output: [], usage },
+  }
+  const frame = (event: Body) => `event: ${String(event.type)}\ndata: ${JSON.stringify(event)}\n\n`
+  const streamOf = (...events: Body[]): ScriptedReply => ({
+    headers: { 'content-type': 'text/event-stream' },
+    body: events.map(frame).join(''),
+  })
+  const renamed = (event: Body): Body =>
+    event.response ? { ...event, response: { ...(event.response as Body), model: 'openai-responses:m' } } : event
+  const post = async (more: Body) => {
+    const body = JSON.stringify({ model: 'openai-responses:m', input: 'Hello', store: false, ...more })
+    const headers = { authorization: `Bearer ${gateway.firstKey}`, 'content-type': 'application/json' }
+    const answer = await fetch(`${gateway.url}/api/v1/responses`, { method: 'POST', headers, body })
+    return { status: answer.status, text: await answer.text() }
+  }
+
+  test('T-33 R-03 R-63 events go on as they came, but for the model’s name; usage is read in passing', async () => {
+    play({ ...streamOf(...lines, end), byteByByte: true } as ScriptedReply)
+    const { status, text } = await post({ stream: true })
+    expect(status).toBe(200)
+    expect(text).toBe(`${[...lines, end].map(renamed).map(frame).join('')}data: [DONE]\n\n`)
+    expect(gateway.brokers.settled).toMatchObject([
+      { status: 'success', tokens: { input: 4, cacheRead: 5, output: 4 }, estimated: false },
+    ])
+  })
+
+  test('a whole answer keeps every member but the model’s name', async () => {
+    const whole = { ...end.response, output: [{ type: 'unheard_of', a: 1 }], reasoning: { effort: 'low' } }
+    play({ body: JSON.stringify(whole) } as ScriptedReply)
+    const { status, text } = await post({})
+    expect(status).toBe(200)
+    expect(JSON.parse(text)).toEqual({ ...whole, model: 'openai-responses:m' })
+    expect(gateway.brokers.settled).toMatchObject([{ tokens: { input: 4, cacheRead: 5, output: 4 } }])
+  })
+
+  test('BR-031 R-62 a response that fails is a status before the first byte, and an error event after it', async () => {
+    const failed = {
+      type: 'response.failed',
+      response: { status: 'failed', error: { code: 'rate_limit_exceeded', message: 'slow' } },
+    }
+    play(streamOf(lines[0] as Body, failed))
+    expect(await post({ stream: true })).toMatchObject({ status: 429, text: expect.stringContaining('slow') })
+    play(streamOf(...lines, failed))
+    const broken = await post({ stream: true })
+    expect(broken.status).toBe(200)
+    expect(broken.text.split('\n\n').slice(-2)).toEqual([
+      'event: error\ndata: {"error":{"message":"An error occurred during streaming","type":"server_error"}}',
+      '',
+    ])
+    expect(broken.text).not.toMatch(/response\.failed|\[DONE\]/)
+    play(streamOf(...lines))
+    expect((await post({ stream: true })).text).toContain('An error occurred during streaming')
+    expect(gateway.brokers.settled).toMatchObject([{ status: 'error' }])
+  })
+
+  test('a server that does not stream although it was asked is streamed all the same', async () => {
+    const output = [
+      {
+        type: 'message',
+        id: 'msg_1',
+        role: 'assistant',
+        content: [{ type: 'output_text', text: 'Hi', annotations: [] }],
+      },
+    ]
+    play({
+      body: JSON.stringify({ ...end.response, output }),
+      headers: { 'content-type': 'application/json' },
+    } as ScriptedReply)
+    const { text } = await post({ stream: true })
+    expect(text).toContain('"delta":"Hi"')
+    expect(text).toContain('event: response.completed')
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(true)
+  })
+
+  test('an answer that is kept, or goes on from one, does not take it', async () => {
+    play(says('One.'), says('Two.'))
+    const first = JSON.parse((await post({ store: true })).text) as { id: string }
+    expect(first.id).toMatch(/^resp_[0-9a-f]{32}$/)
+    const second = JSON.parse((await post({ previous_response_id: first.id })).text) as Body
+    expect(second).toMatchObject({ previous_response_id: first.id, store: false })
+    expect(fakes['openai-responses'].requests[1]?.body).not.toHaveProperty('previous_response_id')
   })
 })

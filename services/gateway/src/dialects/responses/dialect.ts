@@ -40,6 +40,10 @@ export function responsesDialect(needs: DialectNeeds): ClientDialect {
       return request.turn
     },
     memory: {
+      mayPass() {
+        const { identity, request } = known()
+        return !identity.kept && request.previous === undefined
+      },
       async recall({ organization, workspace, user }) {
         const { request } = known()
         const { turn, input } = await recalled(request, needs.store, { organization, workspace, user })

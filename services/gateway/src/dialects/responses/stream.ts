@@ -6,8 +6,8 @@ import type { Output } from './output.ts'
 import { responsesUsage } from './usage.ts'
 
 /** the two ways a stream ends. */
-const STREAM_DONE = 'data: [DONE]\n\n'
-const STREAM_FAILED =
+export const STREAM_DONE = 'data: [DONE]\n\n'
+export const STREAM_FAILED =
   'event: error\ndata: {"error":{"message":"An error occurred during streaming","type":"server_error"}}\n\n'
 
 /** Writes an answer as typed events, numbered without gaps over all rounds. */

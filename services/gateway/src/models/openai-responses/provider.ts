@@ -1,10 +1,12 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ModelRequest } from '../../conversation/turn.ts'
+import { listModels } from '../openai-chat/list-models.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
 import { isStream } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
 import type { Origin } from '../upstream-fault.ts'
 import { responsesReader } from './events.ts'
+import { forwardResponses } from './forward.ts'
 import { streamed, whole } from './reply.ts'
 import { responsesBody } from './request.ts'
 
@@ -21,6 +23,8 @@ export function openAiResponsesProvider(origin: Origin, upstream: UpstreamConnec
       const reader = responsesReader(origin, log)
       yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
     },
+    forward: async (request, sink, limits) => forwardResponses(await post(request, limits), request, sink, origin, log),
+    listModels: (limits) => listModels(upstream, limits, origin),
     close: () => upstream.close(),
   }
 }
