@@ -17,19 +17,27 @@ export interface Wire {
   exchange<T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T>
 }
 
+interface Exchange {
+  /** Fires when it is given up, and never for one that was answered: the library would tell the server of that. */
+  given: AbortController
+  /** Ends what is under way of it; fires with its end in any case. */
+  over: AbortController
+}
+
 export function openWire(client: PinnedClient): Wire {
-  let current: AbortController | undefined
+  let current: Exchange | undefined
   let delivery: NodeJS.Timeout | undefined
   let replies = 0
 
   async function send(url: string | URL, init: RequestInit): Promise<Response> {
     const during = current
-    if (during === undefined || during.signal.aborted) return part(url, init)
+    if (during === undefined || during.given.signal.aborted) return part(url, init)
     const isRequest = asks(init.body)
     if (!isRequest && ++replies > MOST_REPLIES) throw new ServerFailure('not_understood')
-    const ends = init.signal ? AbortSignal.any([init.signal, during.signal]) : during.signal
+    const { signal } = during.over
+    const ends = init.signal ? AbortSignal.any([init.signal, signal]) : signal
     const answer = await client.fetch(url, { ...init, signal: ends })
-    return isRequest && answer.ok && answer.body ? watched(answer, answer.body, during) : answer
+    return isRequest && answer.ok && answer.body ? watched(answer, answer.body, during.given) : answer
   }
 
   async function part(url: string | URL, init: RequestInit): Promise<Response> {
@@ -44,9 +52,9 @@ export function openWire(client: PinnedClient): Wire {
   }
 
   /** The answer as it is; its end is told to the exchange, which otherwise would wait out its time for nothing. */
-  function watched(answer: Response, body: ReadableStream<Uint8Array>, during: AbortController): Response {
+  function watched(answer: Response, body: ReadableStream<Uint8Array>, given: AbortController): Response {
     const end = () => {
-      delivery = setTimeout(() => during.abort(new ServerFailure('unanswered')), DELIVERY_MS)
+      delivery = setTimeout(() => given.abort(new ServerFailure('unanswered')), DELIVERY_MS)
     }
     const reader = body.getReader()
     const passed = new ReadableStream<Uint8Array>({
@@ -58,7 +66,7 @@ export function openWire(client: PinnedClient): Wire {
           end()
         } catch (thrown) {
           out.error(thrown)
-          if (thrown instanceof AnswerTooLarge) during.abort(new ServerFailure('too_large'))
+          if (thrown instanceof AnswerTooLarge) given.abort(new ServerFailure('too_large'))
           else end()
         }
       },
@@ -71,21 +79,22 @@ export function openWire(client: PinnedClient): Wire {
     // a server may speak without being asked only on a stream of its own, and nothing it could say there is listened to
     fetch: async (url, init = {}) => (init.method === 'GET' ? new Response(null, { status: 405 }) : send(url, init)),
     async exchange(signal, run) {
-      const own = new AbortController()
-      const leave = () => own.abort(signal.reason)
+      const given = new AbortController()
+      const over = new AbortController()
+      const leave = () => given.abort(signal.reason)
       signal.addEventListener('abort', leave, { once: true })
+      given.signal.addEventListener('abort', () => over.abort(given.signal.reason), { once: true })
       if (signal.aborted) leave()
-      current = own
+      current = { given, over }
       try {
-        return await run(own.signal)
+        return await run(given.signal)
       } catch (thrown) {
-        throw own.signal.aborted ? own.signal.reason : thrown
+        throw given.signal.aborted ? given.signal.reason : thrown
       } finally {
         clearTimeout(delivery)
         signal.removeEventListener('abort', leave)
         current = undefined
-        // what is still under way of it is of no further use
-        own.abort(new DOMException('the exchange is over', 'AbortError'))
+        over.abort(new DOMException('the exchange is over', 'AbortError'))
       }
     },
   }

@@ -14,7 +14,7 @@ let rig: McpRig
 let github: FakeMcpServer
 let notes: FakeMcpServer
 beforeAll(async () => {
-  rig = await openRig({ times: { connectMs: 2_000, callMs: 2_000 } })
+  rig = await openRig({ times: { connectMs: 3_000, callMs: 3_000 } })
   github = await fakeMcpServer()
   notes = await fakeMcpServer({ json: true })
 }, 60_000)
@@ -50,6 +50,10 @@ describe.each(dialects)('%s', (dialect) => {
       expect(text).not.toContain('list_issues')
       expect([rig.refusals(), github.refusals]).toEqual([[], []])
       expect(github.calls).toEqual([{ name: 'list_issues', arguments: { state: 'open' } }])
+      const whole = ['initialize', 'notifications/initialized', 'tools/list', 'tools/call', 'DELETE']
+      await expect.poll(() => github.methods(), { timeout: 5_000 }).toEqual(whole)
+      // P-19: what it offers is not known when prices are asked for
+      expect(rig.brokers.asked.reserved.map(({ tools }) => tools)).toEqual([[]])
 
       const [first, second] = rig.sent()
       expect(first).not.toHaveProperty('mcp_servers')
@@ -398,7 +402,7 @@ describe('what a Messages client that knows the blocks is shown', () => {
     for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
       text += decoder.decode(chunk, { stream: true })
       if (!text.includes('mcp_tool_use') || text.includes('mcp_tool_result')) continue
-      await expect.poll(() => github.calls.length).toBe(1)
+      await expect.poll(() => github.calls.length, { timeout: 5_000 }).toBe(1)
       finish('done')
     }
     expect(text.indexOf('mcp_tool_use')).toBeLessThan(text.indexOf('mcp_tool_result'))
@@ -564,10 +568,10 @@ test('ends a call whose client leaves', async () => {
     rig.gateway.firstKey,
     rig.bodyOf('chat', { mcp_servers: [inline(github)] }),
   )
-  await expect.poll(() => github.calls.length).toBe(1)
+  await expect.poll(() => github.calls.length, { timeout: 5_000 }).toBe(1)
   socket.destroy()
   await expect.poll(() => github.connections(), { timeout: 5_000 }).toBe(0)
-  await expect.poll(() => rig.brokers.settled).toMatchObject([{ status: 'cancelled' }])
+  await expect.poll(() => rig.brokers.settled, { timeout: 5_000 }).toMatchObject([{ status: 'cancelled' }])
 })
 
 test('speaks with the protocol’s own server', async () => {
