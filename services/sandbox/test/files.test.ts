@@ -208,6 +208,42 @@ describe('what cannot be', () => {
     expect((await backend.send('POST', path, { body: `${part.repeat(10_000)}--b--\r\n`, headers })).status).toBe(422)
   })
 
+  test('G2 a name as long as a form allows is a 422, and the session goes on', async () => {
+    for (const name of ['a'.repeat(4_097), 'é'.repeat(39_000), 'a'.repeat(79_000)]) {
+      const form = new FormData()
+      form.append('file', new Blob(['x']), name)
+      const { status } = await backend.send('POST', `/sessions/${session.id}/files`, { body: form })
+      expect(status).toBe(422)
+      expect(printed(await session.shell('printf here'))).toBe('here')
+    }
+  })
+
+  test('A11 BR-128 an upload whose session is released meanwhile is a 404, and its connection goes on', async () => {
+    const own = await backend.open()
+    const { hostname, port } = new URL(backend.url)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    let heard = ''
+    socket.on('data', (piece) => {
+      heard += piece
+    })
+    const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    const tail = '\r\n--b--\r\n'
+    const bytes = head.length + 9 * MIB + tail.length
+    socket.write(
+      `POST /sessions/${own.id}/files HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=b\r\ncontent-length: ${bytes}\r\n\r\n${head}`,
+    )
+    socket.write(Buffer.alloc(MIB))
+    await expect.poll(async () => printed(await own.shell('ls -A'))).toMatch(/^\.upload-/)
+    await own.end()
+    socket.write(Buffer.alloc(8 * MIB))
+    socket.write(`${tail}GET /health HTTP/1.1\r\nhost: x\r\n\r\n`)
+    await expect
+      .poll(() => [...heard.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status), { timeout: 20_000 })
+      .toEqual(['404', '200'])
+    socket.destroy()
+  })
+
   test('an upload that breaks off leaves nothing', async () => {
     const own = await backend.open()
     const { hostname, port } = new URL(backend.url)
