@@ -56,6 +56,7 @@ export const open = {
       port: config.port,
       providers: slices.providers(config),
       routing: slices.routing(config),
+      seats: slices.seats(config),
       demoProvider: config.demo_provider,
       secrets: openSecrets(env.OTARI_SECRET_KEY),
       ...(files ? { files } : {}),

@@ -73,6 +73,9 @@ export const providers = (config: Config): Record<string, ProviderSettings> =>
     ]),
   )
 
+/** Models by names of the deployment's own; the registry refuses what it cannot serve. */
+export const seats = (config: Config): Config['models'] => config.models
+
 const milliseconds = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : Math.round(seconds * 1_000)
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { modelAliases, routing } from './routing.ts'
+import { seats } from './seats.ts'
 
 const seconds = z.int().nonnegative()
 const secret = z.string().min(1)
@@ -121,6 +122,7 @@ export const configSchema = z.strictObject({
   demo_provider: z.boolean().default(true),
   routing,
   model_aliases: modelAliases,
+  models: seats,
   /** How often providers without a list of models are asked for theirs; 0 never asks. */
   model_discovery_interval_sec: z.int().min(0).max(86_400).default(3_600),
 

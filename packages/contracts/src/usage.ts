@@ -15,6 +15,8 @@ export const toolLine = z.object({
   priceKeys: z.array(priceKey),
   outcome: z.enum(['ok', 'error']),
   reportedCost: decimalText.optional(),
+  /** Of a call that the model's backend ran: tokens of its result, which the next request's prompt holds and bills (PE-28). */
+  resultTokens: z.int().nonnegative().optional(),
   at: z.iso.datetime(),
 })
 export type ToolLine = z.infer<typeof toolLine>

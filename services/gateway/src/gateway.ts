@@ -1,4 +1,5 @@
 import type { Bus } from '@tollgate/bus'
+import type { SeatSettings } from '@tollgate/contracts'
 import type { Database } from '@tollgate/db'
 import type { FileStore } from '@tollgate/files'
 import { openSecrets, type Secrets } from '@tollgate/secrets'
@@ -65,6 +66,8 @@ export interface GatewayNeeds extends CommonNeeds {
   masterKey?: string
   providers: Readonly<Record<string, ProviderSettings>>
   demoProvider: boolean
+  /** Models by names of the deployment's own; none when absent. */
+  seats?: Readonly<Record<string, SeatSettings>>
   /** Named policies and aliases; none when absent. */
   routing?: RoutingSettings
 }
@@ -82,7 +85,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     masterKeyHash: await masterKeyHash(db, needs.masterKey),
     used: lastUsed.note,
   })
-  const models = openModels({ providers: needs.providers, demo: needs.demoProvider, log })
+  const models = openModels({ providers: needs.providers, seats: needs.seats ?? {}, demo: needs.demoProvider, log })
   const routing = openRouting(needs.routing ?? noRouting, models)
   const coolDowns = openCoolDowns()
   const discovery =

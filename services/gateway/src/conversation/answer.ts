@@ -13,6 +13,7 @@ import { findAttachments } from '../files/attachments.ts'
 import { viewOf } from '../files/rows.ts'
 import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop/admission.ts'
 import { answering, endingOf } from '../loop/answering.ts'
+import { hasRounds } from '../loop/plan.ts'
 import type { OpenServers, RequestServers } from '../mcp-client/servers.ts'
 import { canForward } from '../models/provider.ts'
 import type { ModelRegistry } from '../models/registry.ts'
@@ -129,7 +130,7 @@ async function respond(exchange: Exchange, admission: Admission): Promise<void> 
   const { walk } = admission
   while (exchange.request.servers === undefined) {
     const { provider, plan } = walk.current
-    if (plan.owned.size > 0 || !canForward(provider, plan.turn) || exchange.dialect.memory?.mayPass() === false) break
+    if (hasRounds(plan) || !canForward(provider, plan.turn) || exchange.dialect.memory?.mayPass() === false) break
     if (await forwardAnswer(exchange, admission)) return
   }
   await (exchange.request.turn.stream ? streamAnswer : collectedAnswer)(exchange, admission)

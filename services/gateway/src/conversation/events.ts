@@ -46,7 +46,8 @@ export type BlockStart =
   | { kind: 'thinking' }
   | { kind: 'redacted_thinking'; data: string }
   /** Opened only once id and name are known (BR-007). */
-  | { kind: 'call'; id: string; name: string }
+  /** `builtin`: its upstream called it a `builtin_function`, which the backend runs (PE-13). */
+  | { kind: 'call'; id: string; name: string; builtin?: true }
   /** A block only `dialect` knows, whole. */
   | { kind: 'other'; dialect: Dialect; value: JsonObject }
 
@@ -56,8 +57,8 @@ export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' |
 export type ToolActivity = {
   type: 'tool'
   phase: 'started' | 'finished'
-  /** `server`: the MCP server that has the tool, by its name in the request. */
-  call: { id: string; tool: string; input: JsonObject; server?: string }
+  /** `server`: the MCP server that has the tool, by its name in the request. `byProvider`: the model's backend runs it. */
+  call: { id: string; tool: string; input: JsonObject; server?: string; byProvider?: true }
   /** Present when finished. */
   outcome?: ToolOutcome
 }
@@ -89,6 +90,15 @@ export interface ToolOutcome {
       }
     /** What a tool of an MCP server said, without addresses and, when it failed, without a word of the server's (M-21). */
     | { kind: 'mcp'; text: string }
+    /** Run by the model's backend: its results never reach us. `query`: where the arguments have one. */
+    | {
+        kind: 'provider_tool'
+        name: string
+        search: boolean
+        query?: string
+        resultTokens?: number
+        failure?: ShownFailure
+      }
 }
 /** A fetched page, for dialects that show what was read (R-26). */
 export interface ShownDocument {

@@ -66,16 +66,18 @@ export type Part =
    * `forCode` the model only hears, where code runs that is given it (FI-14).
    */
   | { type: 'file'; id: string; forCode?: boolean }
-  | { type: 'call'; id: string; name: string; arguments: string }
-  | { type: 'result'; callId: string; text: string; isError: boolean }
+  /** `builtin`: it is a call of a `builtin_function` (PE-13). */
+  | { type: 'call'; id: string; name: string; arguments: string; builtin?: true }
+  /** `name`: the tool's, where the upstream is to be told it (PE-12). */
+  | { type: 'result'; callId: string; text: string; isError: boolean; name?: string }
   /** Something only its own dialect knows; another dialect refuses it with a 400 that names `kind`. */
   | { type: 'other'; dialect: Dialect; kind: string; raw: Json }
 
 /** An entry of `tools`, in request order. */
 export type ToolEntry =
   | { kind: 'function'; name: string; description: string | undefined; parameters: Json | undefined; raw: JsonObject }
-  /** Any other type: `otari_*`, a provider keyword, or one nobody here knows. */
-  | { kind: 'typed'; type: string; raw: JsonObject }
+  /** Any other type: `otari_*`, a provider keyword, or one nobody here knows. `wire`: `raw` is in that wire's own words. */
+  | { kind: 'typed'; type: string; raw: JsonObject; wire?: Wire }
 
 export type ToolChoice =
   | { type: 'auto' | 'none' | 'required' }

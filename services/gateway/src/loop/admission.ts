@@ -24,6 +24,7 @@ import { usableOptions } from './policed.ts'
 import { mayClash, offeredBy } from './prepared.ts'
 import { priceChain } from './priced.ts'
 import { reserve, type Tally } from './tally.ts'
+import type { ToolRefusals } from './tool-refusals.ts'
 import { meterUsage, tokensOf, type UsageMeter } from './usage.ts'
 import { openWalk, type Walk } from './walk.ts'
 
@@ -37,6 +38,8 @@ export interface LoopNeeds {
   mixedTurns: MixedTurns
   /** Undefined: no model is let rest. */
   coolDowns?: CoolDowns | undefined
+  /** Undefined: what backends have against the tools of a request is told to nobody. */
+  toolRefusals?: ToolRefusals | undefined
   /** Undefined where files are switched off. */
   files?: Files | undefined
 }
@@ -149,6 +152,7 @@ export async function planChain(needs: PlanNeeds, { turn: given, headers, bodyTe
   const capabilities = mayRunHere(given) ? await needs.capabilities() : runsNothing
   const turn = { ...given, messages: needs.mixedTurns.restore(tenancy, given.messages) }
   const codeHere = declaresCodeTwice(turn, candidates)
+  const elsewhere = new Set(candidates.flatMap(({ seat }) => seat?.executed ?? []))
   const asked = {
     turn,
     bodyText,
@@ -157,6 +161,7 @@ export async function planChain(needs: PlanNeeds, { turn: given, headers, bodyTe
     executors,
     policies: narrowsNothing,
     codeHere,
+    elsewhere,
   }
   const policies = candidates.some((candidate) => readsPolicies({ ...asked, target: targetOf(candidate) }))
     ? await needs.policies.of(tenancy.workspace)

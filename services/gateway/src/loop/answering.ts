@@ -5,9 +5,10 @@ import type { CallContext } from '../tools/tool.ts'
 import type { Admission, LoopNeeds, TurnRequest } from './admission.ts'
 import { attempts } from './attempts.ts'
 import { countWebCalls } from './limits.ts'
+import { nestedSearch } from './nested-search.ts'
 import { offeredBy, prepared } from './prepared.ts'
 import { rounds } from './rounds.ts'
-import type { Ending } from './tally.ts'
+import { type Ending, errorText } from './tally.ts'
 import { openToolbox } from './toolbox.ts'
 
 /**
@@ -15,7 +16,7 @@ import { openToolbox } from './toolbox.ts'
  * way out: before its last event, when it fails, and when whoever iterates leaves early (BR-149).
  */
 export async function* answering(
-  { bus, log, settings, mixedTurns, files }: LoopNeeds,
+  { bus, log, settings, mixedTurns, files, toolRefusals }: LoopNeeds,
   { turn, tenancy, signal, deadline, added, attachments, servers }: TurnRequest,
   { attempts: chain, walk, capabilities, usage, tally }: Admission,
 ): AsyncGenerator<AnswerEvent> {
@@ -31,9 +32,15 @@ export async function* answering(
       async function* ({ number, provider, model, plan: planned }, signal) {
         const plan = prepared(planned, offered, settings)
         const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline }
+        const asked = { provider, model, plan, toolbox, usage, mixedTurns, tally, log, at }
         webCalls.serve(plan, capabilities)
         await toolbox.open(plan.owned.values(), at)
-        yield* rounds({ provider, model, plan, toolbox, usage, mixedTurns, added, at })
+        try {
+          yield* rounds({ ...asked, added, at: { ...at, nested: nestedSearch(asked) } })
+        } catch (thrown) {
+          toolRefusals?.note(thrown, plan, model)
+          throw thrown
+        }
       },
       turn,
     )
@@ -69,7 +76,7 @@ export async function* answering(
 export const faultOf = (thrown: unknown, signal: AbortSignal): Fault =>
   signal.aborted && signal.reason instanceof Fault ? signal.reason : Fault.from(thrown)
 
-export const endingOf = ({ failure }: Fault): Ending => ({
-  status: failure === 'cancelled' ? 'cancelled' : 'error',
-  error: failure,
+export const endingOf = (fault: Fault): Ending => ({
+  status: fault.failure === 'cancelled' ? 'cancelled' : 'error',
+  error: errorText(fault),
 })

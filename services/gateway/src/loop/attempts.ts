@@ -38,7 +38,8 @@ async function* begunBy(
       continue
     }
     held.push(event)
-    if (event.type !== 'tool' && event.type !== 'finish') continue
+    // a tool that the model's own backend ran is no word of the answer yet (PE-19)
+    if (event.type === 'tool' ? event.call.byProvider : event.type !== 'finish') continue
     began()
     yield* held
     held = undefined

@@ -1,4 +1,4 @@
-import type { ModelEvent } from '../conversation/events.ts'
+import type { BlockStart, ModelEvent } from '../conversation/events.ts'
 
 type BlockEvent = ModelEvent & { type: 'open' | 'delta' | 'signature' | 'close' }
 
@@ -6,7 +6,7 @@ type BlockEvent = ModelEvent & { type: 'open' | 'delta' | 'signature' | 'close' 
  * Blocks of all rounds under one numbering without gaps (R-30, R-46): every round counts from 0 upstream, and calls that
  * stay here leave no trace.
  */
-export function numberBlocks(hides: (toolName: string) => boolean) {
+export function numberBlocks(hides: (call: BlockStart & { kind: 'call' }) => boolean) {
   let free = 0
   let numbers = new Map<number, number>()
   return {
@@ -16,7 +16,7 @@ export function numberBlocks(hides: (toolName: string) => boolean) {
         case 'extra':
           return event
         case 'open':
-          if (event.block.kind === 'call' && hides(event.block.name)) return undefined
+          if (event.block.kind === 'call' && hides(event.block)) return undefined
           numbers.set(event.index, free)
           free += 1
           return renumbered(event)

@@ -37,8 +37,9 @@ export function whyNone(chain: readonly (object | PassedOver)[]): Error {
   return refusals[0] ?? new Error('a request was admitted without a model to answer it')
 }
 
-/** Every tool any attempt may run, in declaration order, so that the first without a price is the one named (P-19). */
+/** Every tool any attempt may run and that has a price, in declaration order, so that the first without a price is the one named (P-19). */
 export function pricedTools(attempts: Attempt[], capabilities: Capabilities): { tool: string; keys: PriceKey[] }[] {
   const tools = attempts.flatMap(({ plan: { owned } }) => Array.from(owned.values(), ({ tool }) => tool))
-  return [...new Set(tools)].map((tool) => ({ tool: tool.name, keys: tool.priceKeys(capabilities) }))
+  const priced = [...new Set(tools)].map((tool) => ({ tool: tool.name, keys: tool.priceKeys(capabilities) }))
+  return priced.filter(({ keys }) => keys.length > 0)
 }

@@ -2,6 +2,7 @@ import type { Dialect } from '../conversation/turn.ts'
 import { type Vendor, vendorOf } from '../models/presets.ts'
 import { dialectOfWire } from '../models/provider.ts'
 import type { ResolvedModel } from '../models/registry.ts'
+import type { SeatTools } from '../models/seats.ts'
 import { codeExecution } from '../tools/code-execution.ts'
 import type { BuiltIn } from '../tools/tool.ts'
 import { webFetch } from '../tools/web-fetch.ts'
@@ -25,12 +26,15 @@ export interface Target {
   model: string
   /** The client dialect its wire is; undefined when it speaks none of them. */
   dialect: Dialect | undefined
+  /** What its backend runs by itself; absent where that is nothing. */
+  seat?: SeatTools | undefined
 }
 
-export const targetOf = ({ provider: { name, wire }, model, type }: ResolvedModel): Target => ({
+export const targetOf = ({ provider: { name, wire }, model, type, seat }: ResolvedModel): Target => ({
   vendor: vendorOf(name, type),
   model,
   dialect: dialectOfWire[wire],
+  seat,
 })
 
 interface NativePair {

@@ -1,6 +1,7 @@
 import type { Message, ModelRequest, ToolChoice, ToolEntry, Wire } from '../conversation/turn.ts'
 import { systemMessage } from './hints.ts'
-import type { Plan } from './plan.ts'
+import { hasRounds, type Plan } from './plan.ts'
+import { builtinNamed } from './provider-tools.ts'
 
 type Offer = Pick<ModelRequest, 'messages' | 'tools' | 'toolChoice' | 'parallelToolCalls'>
 
@@ -22,8 +23,8 @@ export function offer(plan: Plan, messages: Message[], round: number): Offer {
 
 /** What the last round offers: nothing of ours, and the word that an answer is wanted now (L-06, L-08). */
 export function lastOffer(plan: Plan, messages: Message[], round: number, wire: Wire): Offer {
-  if (plan.owned.size === 0) return offer(plan, messages, round)
-  const theirs = plan.tools.filter((entry) => !isOwned(plan, entry))
+  if (!hasRounds(plan)) return offer(plan, messages, round)
+  const theirs = plan.tools.filter((entry) => !isOwned(plan, entry) && !isOfBackend(plan, entry))
   const asked = [...messages, systemMessage(LAST_ROUND)]
   if (theirs.length > 0) {
     return { ...offer(plan, asked, round), tools: theirs, toolChoice: choiceAmong(theirs, plan, round) }
@@ -42,5 +43,14 @@ function choiceAmong(theirs: ToolEntry[], plan: Plan, round: number): ToolChoice
 }
 
 const isOwned = (plan: Plan, entry: ToolEntry): boolean => entry.kind === 'function' && plan.owned.has(entry.name)
+
+const isOfBackend = ({ seat }: Plan, entry: ToolEntry): boolean =>
+  entry.kind === 'typed' && (seat?.executed.includes(builtinNamed(entry) ?? entry.type) ?? false)
+
+/** What is offered once no more of the backend's tools are wanted. */
+export const withoutBackend = (plan: Plan): Plan => ({
+  ...plan,
+  tools: plan.tools.filter((entry) => !isOfBackend(plan, entry)),
+})
 
 const holdsToolUse = ({ parts }: Message): boolean => parts.some(({ type }) => type === 'call' || type === 'result')

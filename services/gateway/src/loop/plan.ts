@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { Message, ToolChoice, ToolEntry, Turn } from '../conversation/turn.ts'
+import type { SeatTools } from '../models/seats.ts'
 import { Uncarried } from '../models/uncarried.ts'
 import type { Policies } from '../policies/policy.ts'
 import type { GatewaySettings } from '../settings.ts'
@@ -15,10 +16,19 @@ import { webSearch } from '../tools/web-search.ts'
 import { claims } from './claims.ts'
 import { containerOf, declarationOf } from './declarations.ts'
 import type { ExecutorChoice } from './executors.ts'
+import { withoutForeignCalls } from './foreign-calls.ts'
 import { functionForm } from './function-form.ts'
 import { hintLines } from './hints.ts'
 import { runsNatively, type Target, toolForKeyword } from './keywords.ts'
 import { policed } from './policed.ts'
+import {
+  declarationOfBackend,
+  delegatedOf,
+  refuseElsewhere,
+  refuseNames,
+  runsAtBackend,
+  unforced,
+} from './provider-tools.ts'
 
 export interface PlanInput {
   turn: Turn
@@ -30,6 +40,8 @@ export interface PlanInput {
   /** What holds for the workspace; asked for where `readsPolicies` says that it matters. */
   policies: Policies
   target: Target
+  /** Tools that the backends of other candidates run (PE-62). */
+  elsewhere?: ReadonlySet<string> | undefined
   /** Code that is declared in both ways runs here on every attempt (X-14). */
   codeHere?: boolean | undefined
 }
@@ -50,10 +62,15 @@ export interface Plan {
   /** What the model is offered: declarations of ours as functions, everything else as it came, in the client's order. */
   tools: ToolEntry[]
   toolChoice: ToolChoice | undefined
+  /** What the seat's backend runs by itself; undefined where that is nothing. */
+  seat: SeatTools | undefined
 }
 
+/** Whether rounds may follow on each other here, which the fast lane knows nothing of. */
+export const hasRounds = ({ owned, seat }: Plan): boolean => owned.size > 0 || seat !== undefined
+
 /** What becomes of an entry of `tools` on this attempt. */
-export type Verdict = { action: 'run'; tool: BuiltIn } | { action: 'forward' }
+export type Verdict = { action: 'run'; tool: BuiltIn } | { action: 'forward' } | { action: 'backend' }
 
 /** True when the request declares anything this gateway might run; the others never touch the tool path (T-33). */
 export const mayRunHere = (turn: Turn): boolean =>
@@ -88,14 +105,26 @@ export function plan(input: PlanInput): Plan {
 
   const sent = codeRunsHere ? inSandbox(turn, input.policies) : turn
   const owned = inContainer(narrowed, container, sent)
+  const { seat } = input.target
+  refuseNames({ turn, seat, ours: owned.keys() })
+  refuseElsewhere(turn, seat, input.elsewhere ?? new Set())
+  const delegated = delegatedOf(seat)
 
   return {
-    owned,
+    owned: delegated ? new Map<string, Owned>([...owned, delegated]) : owned,
     turn: sent,
-    messages: turn.messages,
+    messages: withoutForeignCalls(turn, seat),
     hints: hintLines(owned.values(), settings),
-    tools: offered(turn, verdicts),
-    toolChoice: retarget(turn, verdicts),
+    tools: [
+      ...offered(turn, verdicts),
+      ...(delegated ? [functionForm(delegated[1].tool, turn.dialect)] : []),
+      ...(seat?.executed ?? []).map(declarationOfBackend),
+    ],
+    toolChoice: unforced(
+      retarget(turn, verdicts),
+      turn.tools.filter((_, at) => verdicts[at]?.action === 'backend'),
+    ),
+    seat,
   }
 }
 
@@ -109,7 +138,10 @@ export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInp
     return { action: 'run', tool: own }
   }
   const tool = toolForKeyword(entry.type)
-  if (tool === undefined) return { action: 'forward' }
+  const unclaimed: Verdict = runsAtBackend(entry, target.seat, tool === webSearch)
+    ? { action: 'backend' }
+    : { action: 'forward' }
+  if (tool === undefined) return unclaimed
   const claimed = claims({
     keyword: entry.type,
     tool,
@@ -121,7 +153,7 @@ export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInp
     container,
     codeHere,
   })
-  return claimed ? { action: 'run', tool } : { action: 'forward' }
+  return claimed ? { action: 'run', tool } : unclaimed
 }
 
 const toolNamed = (type: string): BuiltIn | undefined => toolOfType(type) ?? toolForKeyword(type)
@@ -183,7 +215,7 @@ function readOwned({ turn, bodyText, capabilities }: PlanInput, verdicts: Verdic
 function refuseUncarried({ turn, target }: PlanInput, verdicts: Verdict[]): void {
   if (target.dialect === turn.dialect) return
   turn.tools.forEach((entry, at) => {
-    if (entry.kind === 'function' || verdicts[at]?.action === 'run') return
+    if (entry.kind === 'function' || verdicts[at]?.action !== 'forward') return
     // a wire that is no dialect has forms of its own for what its vendor runs (X-21)
     if (target.dialect === undefined && runsNatively(entry.type, turn.dialect, target)) return
     throw new Uncarried('invalid_request', `The tool type '${entry.type}' cannot be sent to the provider of this model`)
@@ -194,6 +226,7 @@ function offered(turn: Turn, verdicts: Verdict[]): ToolEntry[] {
   const placed = new Set<BuiltIn>()
   return turn.tools.flatMap((entry, at) => {
     const verdict = verdicts[at]
+    if (verdict?.action === 'backend') return []
     if (verdict?.action !== 'run') return [entry]
     if (placed.has(verdict.tool)) return []
     placed.add(verdict.tool)

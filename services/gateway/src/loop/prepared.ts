@@ -6,7 +6,7 @@ import { noOptions } from '../tools/tool.ts'
 import { askedOf, type Chain } from './chain.ts'
 import { functionForm } from './function-form.ts'
 import { hintBlock, withHints } from './hints.ts'
-import type { Owned, Plan } from './plan.ts'
+import { hasRounds, type Owned, type Plan } from './plan.ts'
 
 /**
  * A plan with everything that its rounds offer: the tools of MCP servers after those that the client declared (M-05), and
@@ -42,10 +42,13 @@ export async function offeredBy(
 ): Promise<readonly ServerTools[]> {
   if (servers === undefined) return []
   const offered = await servers.tools()
-  const builtIns = new Set(askedOf(chain).flatMap(({ plan }) => [...plan.owned.keys()]))
+  const plans = askedOf(chain).map(({ plan }) => plan)
+  const builtIns = new Set(plans.flatMap(({ owned }) => [...owned.keys()]))
+  const ofBackends = new Set(plans.flatMap(({ seat }) => seat?.executed ?? []))
   const functions = new Set(declared.flatMap((entry) => (entry.kind === 'function' ? [entry.name] : [])))
   for (const { name } of offered.flatMap(({ tools }) => tools)) {
     if (builtIns.has(name)) throw clash(name, 'a built-in tool this request runs')
+    if (ofBackends.has(name)) throw clash(name, "a tool that this model's backend runs")
     if (functions.has(name)) throw clash(name, 'a function this request declares')
   }
   return offered
@@ -58,4 +61,4 @@ const clash = (name: string, other: string): Fault =>
   )
 
 /** L-34: whether a built-in may run on any attempt, whose names are to be kept free before anything is done. */
-export const mayClash = (chain: Chain): boolean => askedOf(chain).some(({ plan }) => plan.owned.size > 0)
+export const mayClash = (chain: Chain): boolean => askedOf(chain).some(({ plan }) => hasRounds(plan))

@@ -1,18 +1,21 @@
 import { type Context, context, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
-import { Fault } from '@tollgate/contracts'
-import { histogram } from '@tollgate/telemetry'
-import type { AnswerEvent, ModelEvent } from '../conversation/events.ts'
+import { Fault, type TokenCounts } from '@tollgate/contracts'
+import { histogram, type Log } from '@tollgate/telemetry'
+import type { AnswerEvent, ModelEvent, ToolActivity } from '../conversation/events.ts'
 import type { Message, ModelRequest } from '../conversation/turn.ts'
 import type { ModelProvider } from '../models/provider.ts'
 import type { CallContext } from '../tools/tool.ts'
 import { numberBlocks } from './block-numbers.ts'
+import { systemMessage } from './hints.ts'
 import { type MixedTurns, textOf } from './mixed-turns.ts'
-import { lastOffer, offer } from './offers.ts'
+import { lastOffer, offer, withoutBackend } from './offers.ts'
 import type { Plan } from './plan.ts'
+import { echoOf, providerCalls, wholeMessage, withoutCalls } from './provider-calls.ts'
 import { within } from './spans.ts'
-import { decide } from './steps.ts'
+import { decide, exceeded, isOfBackend } from './steps.ts'
+import type { Tally } from './tally.ts'
 import type { Toolbox } from './toolbox.ts'
-import { openTranscript, resultMessage } from './transcript.ts'
+import { type ModelCall, openTranscript, resultMessage } from './transcript.ts'
 import type { UsageMeter } from './usage.ts'
 
 const tracer = trace.getTracer('@tollgate/gateway')
@@ -25,6 +28,8 @@ export interface Conversation {
   toolbox: Toolbox
   usage: UsageMeter
   mixedTurns: MixedTurns
+  tally: Pick<Tally, 'toolRan'>
+  log: Log
   added?: ((messages: Message[]) => void) | undefined
   at: CallContext
 }
@@ -36,16 +41,32 @@ export interface Conversation {
  */
 export async function* rounds(conversation: Conversation): AsyncGenerator<AnswerEvent> {
   const { provider, plan, toolbox, usage, mixedTurns, at } = conversation
-  const shown = numberBlocks((name) => plan.owned.has(name))
+  const shown = numberBlocks((call) => plan.owned.has(call.name) || isOfBackend(call, plan))
+  const backend = providerCalls(plan.seat, provider, conversation.tally)
   let start: (ModelEvent & { type: 'start' }) | undefined
   let started = false
   /** What the loop adds to the client's messages, and the words of it that the client saw. */
   let added: Message[] = []
   let text = ''
+  /** The same as anyone but this backend may know it. */
+  let kept: Message[] = []
+  /** What the backend did that no words have followed yet: another model may still be asked instead (PE-19). */
+  const pending: ToolActivity[] = []
+  let offering = plan
+
+  /** What goes out before anything else, and what waited for that. */
+  function* due(): Generator<AnswerEvent> {
+    const container = started ? undefined : toolbox.container()
+    if (container) yield { type: 'container', container }
+    if (!started && start) yield start
+    started = true
+    yield* pending.splice(0)
+  }
 
   for (let round = 1; ; round += 1) {
-    const request = requestOf(conversation, [...plan.messages, ...added], round)
+    const request = requestOf(conversation, offering, [...plan.messages, ...added], round)
     const said = openTranscript()
+    let spent: TokenCounts | undefined
     const { span, inside } = startRound(conversation, round)
     try {
       usage.beginRound(request)
@@ -56,38 +77,49 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
           start ??= { ...event, provider: provider.name }
           continue
         }
-        // nothing goes out before the model has really begun, so that an early failure still is a status (BR-031)
-        if (!started) {
-          const container = toolbox.container()
-          if (container) yield { type: 'container', container }
-          if (start) yield start
-        }
-        started = true
+        if (event.type === 'usage') spent = event.tokens
         const block = shown.pass(event)
+        // nothing goes out before the model has really begun, so that an early failure still is a status (BR-031)
+        if (block || plan.seat === undefined) yield* due()
         if (block) yield block
       }
       const finish = said.finish()
       usage.endRound()
 
-      const step = decide(said.calls(), finish, plan, isLast(plan, round))
+      const calls = said.calls()
+      tellUnreadable(conversation, calls)
+      const step = decide(calls, finish, plan, isLast(plan, round))
+      pending.push(...(await backend.made(step.made, at)))
+      if (step.goOn && step.made.length > 0 && isLast(plan, round)) throw exceeded(plan.turn.maxToolIterations)
+      const refusal = step.goOn ? backend.refusal(step.made, spent) : undefined
+      const echoes = step.goOn && refusal === undefined ? step.made : []
       const results: Message[] = []
+      if (step.run.length > 0) yield* due()
       for (const call of step.run) {
         const { outcome } = yield* within(inside, toolbox.run(call, at))
         results.push(resultMessage(call.id, outcome.text, outcome.isError))
       }
       const message = said.message()
-      added = [...added, message, ...results]
+      const others = withoutCalls(message, step.made) ?? []
+      const told = refusal === undefined ? [] : [systemMessage(refusal)]
+      added =
+        echoes.length > 0
+          ? [...added, wholeMessage(message), ...echoes.map(echoOf), ...results]
+          : added.concat(others, results, told)
+      kept = kept.concat(others, results, told)
       text += textOf(message)
+      if (refusal !== undefined) offering = withoutBackend(plan)
       if (step.goOn) {
         shown.nextRound()
         continue
       }
-      if (step.handOver.length > 0 && added.length > 1) {
+      yield* due()
+      if (step.handOver.length > 0 && kept.length > 1) {
         // without the contents of files, which the client's next request will not have either
         const asked = plan.turn.messages.findLast(({ role }) => role === 'user')
-        mixedTurns.keep(at.tenancy, { asked, shown: { text, calls: step.handOver }, replay: added })
+        mixedTurns.keep(at.tenancy, { asked, shown: { text, calls: step.handOver }, replay: kept })
       }
-      conversation.added?.(added)
+      conversation.added?.(kept)
       roundsOfTurn.record(round, {})
       const report = usage.report()
       if (report) yield report
@@ -104,9 +136,28 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
 
 const isLast = ({ turn }: Plan, round: number): boolean => round >= turn.maxToolIterations
 
-function requestOf({ provider, model, plan }: Conversation, messages: Message[], round: number): ModelRequest {
+function requestOf({ provider, model }: Conversation, plan: Plan, messages: Message[], round: number): ModelRequest {
   const offered = isLast(plan, round) ? lastOffer(plan, messages, round, provider.wire) : offer(plan, messages, round)
   return { turn: plan.turn, model, stream: plan.turn.stream, ...offered }
+}
+
+/** A model that writes no usable arguments is known by its name alone, so that it is looked for there (PE-54). */
+function tellUnreadable({ provider, model, plan, log, at }: Conversation, calls: readonly ModelCall[]): void {
+  for (const { name, arguments: text } of calls) {
+    if (!plan.owned.has(name) || isJson(text)) continue
+    const { request } = at.tenancy
+    const seat = plan.seat?.name ?? `${provider.name}:${model}`
+    log.warn({ request, seat, provider: provider.name, model, tool: name }, 'a model wrote arguments that are no JSON')
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function startRound({ provider, model, at }: Conversation, round: number): { span: Span; inside: Context } {

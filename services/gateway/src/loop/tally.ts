@@ -12,6 +12,7 @@ import {
 } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
+import { UpstreamFault } from '../models/upstream-fault.ts'
 import type { ToolResult } from '../tools/tool.ts'
 import type { UsageMeter } from './usage.ts'
 
@@ -58,7 +59,11 @@ export interface Tally {
 }
 
 /** What a charge needs to know of a tool's result. */
-export type RanCall = Pick<ToolResult, 'label' | 'priceKeys' | 'reportedCost'> & { outcome: { isError: boolean } }
+export type RanCall = Pick<ToolResult, 'label' | 'priceKeys' | 'reportedCost'> & {
+  outcome: { isError: boolean }
+  /** Tokens that the next request's prompt will hold of its result, where somebody told. */
+  resultTokens?: number | undefined
+}
 
 export type Ending = { status: 'success' } | { status: 'error' | 'cancelled'; error: string }
 
@@ -101,7 +106,7 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
   }
 
   return {
-    async toolRan(tool, { outcome, label, priceKeys, reportedCost }, at) {
+    async toolRan(tool, { outcome, label, priceKeys, reportedCost, resultTokens }, at) {
       const line: ToolLine = {
         id: `${hold}.${lines.length}`,
         tool,
@@ -109,6 +114,7 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
         priceKeys,
         outcome: outcome.isError ? 'error' : 'ok',
         ...(reportedCost !== undefined && { reportedCost }),
+        ...(resultTokens !== undefined && { resultTokens }),
         at: new Date().toISOString(),
       }
       lines.push(line)
@@ -117,13 +123,13 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
     attempt(attempt, tried) {
       current = { attempt, model: tried, began: performance.now() }
     },
-    absorbed({ failure }) {
+    absorbed(fault) {
       const { attempt, model } = current
       absorbed.push({
         attempt,
         model: model.name,
         provider: model.provider,
-        error: failure,
+        error: errorText(fault),
         durationMs: Math.round(performance.now() - current.began),
       })
     },
@@ -163,6 +169,10 @@ export async function reserve({ bus, log, tenancy, usage }: Needs, reservation: 
       .catch((thrown: unknown) => log.warn({ hold, failure: Fault.from(thrown).failure }, 'a hold waits for the sweep'))
   }
 }
+
+/** A failure as it stands in the activity log: its name, and what the operator is told of it (PE-52). */
+export const errorText = (fault: Fault): string =>
+  fault instanceof UpstreamFault && fault.note !== undefined ? `${fault.failure}: ${fault.note}` : fault.failure
 
 export const modelKeys = ({ name, provider, isTool }: Model): PriceKey[] =>
   isTool ? [] : [{ kind: 'model', key: `${provider}:${name}` }]

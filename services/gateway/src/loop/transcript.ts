@@ -9,6 +9,8 @@ export interface ModelCall {
   name: string
   /** As the model wrote them: JSON text, or what it took for that. */
   arguments: string
+  /** Its upstream called it a `builtin_function`. */
+  builtin?: true
 }
 
 interface SaidBlock {
@@ -70,7 +72,14 @@ export function openTranscript(): Transcript {
 }
 
 const callOf = ({ start, text }: SaidBlock): ModelCall | undefined =>
-  start.kind === 'call' ? { id: start.id, name: start.name, arguments: text } : undefined
+  start.kind === 'call' ? callIn(start, text) : undefined
+
+const callIn = ({ id, name, builtin }: BlockStart & { kind: 'call' }, text: string): ModelCall => ({
+  id,
+  name,
+  arguments: text,
+  ...(builtin && { builtin }),
+})
 
 function partOf({ start, text, signature }: SaidBlock): Part[] {
   switch (start.kind) {
@@ -82,7 +91,7 @@ function partOf({ start, text, signature }: SaidBlock): Part[] {
     case 'redacted_thinking':
       return [{ type: 'redacted_thinking', data: start.data }]
     case 'call':
-      return [{ type: 'call', id: start.id, name: start.name, arguments: text }]
+      return [{ type: 'call', ...callIn(start, text) }]
     case 'other':
       return [{ type: 'other', dialect: start.dialect, kind: String(start.value.type), raw: start.value }]
     default:

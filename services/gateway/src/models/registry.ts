@@ -1,4 +1,4 @@
-import { Fault } from '@tollgate/contracts'
+import { Fault, type SeatSettings } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Dialect, Wire } from '../conversation/turn.ts'
 import { anthropicProvider } from './anthropic/provider.ts'
@@ -10,6 +10,7 @@ import { plainChat } from './openai-chat/quirks.ts'
 import { openAiResponsesProvider } from './openai-responses/provider.ts'
 import { type ProviderType, presetOf, providerTypes, typeNamed } from './presets.ts'
 import { dialectOfWire, type ModelProvider } from './provider.ts'
+import { type SeatTools, seatTools } from './seats.ts'
 import { openUpstream, type UpstreamConnection, upstreamDefaults } from './upstream.ts'
 import type { Origin } from './upstream-fault.ts'
 
@@ -34,6 +35,8 @@ export type { ProviderType } from './presets.ts'
 
 export interface RegistryNeeds {
   providers: Readonly<Record<string, ProviderSettings>>
+  /** Models by names of the deployment's own; none when absent. */
+  seats?: Readonly<Record<string, SeatSettings>>
   /** Whether the built-in `demo` models may be asked. */
   demo: boolean
   log: Log
@@ -44,19 +47,31 @@ export interface ResolvedModel {
   /** The provider's own name for the model. */
   model: string
   type: ProviderType | 'demo'
+  /** What its backend runs by itself; absent where that is nothing. */
+  seat?: SeatTools | undefined
 }
 
 export interface ModelRegistry {
   /**
-   * What a selector, `provider:model`, names; where an instance speaks several wires, the client's dialect chooses. Throws
+   * What a selector, `provider:model` or a seat's name, stands for; where an instance speaks several wires, the client's dialect chooses. Throws
    * `invalid_request` or `not_found` with a text that says what to do.
    */
   resolve(selector: string, dialect?: Dialect): ResolvedModel
+  /** `provider:model` behind a seat's name; any other selector as it is. */
+  selectorOf(selector: string): string
+  seats(): ConfiguredSeat[]
   /** The configured models, for `GET /models`. */
   list(): { id: string; provider: string; model: string }[]
   /** Every configured instance, by the provider that serves most dialects. */
   instances(): { name: string; type: ResolvedModel['type']; models: readonly string[]; provider: ModelProvider }[]
   close(): Promise<void>
+}
+
+export interface ConfiguredSeat {
+  name: string
+  /** `provider:model` */
+  selector: string
+  tools: SeatTools | undefined
 }
 
 const DEMO = 'demo'
@@ -70,7 +85,7 @@ interface Instance {
 }
 
 /** Every model provider of the deployment by its name. */
-export function openModels({ providers, demo, log }: RegistryNeeds): ModelRegistry {
+export function openModels({ providers, seats: configured = {}, demo, log }: RegistryNeeds): ModelRegistry {
   const instances = new Map<string, Instance>()
   for (const [name, settings] of Object.entries(providers)) {
     const type = settings.type ?? mustBeNamed(name)
@@ -79,8 +94,15 @@ export function openModels({ providers, demo, log }: RegistryNeeds): ModelRegist
   if (demo && !instances.has(DEMO))
     instances.set(DEMO, { type: 'demo', models: demoModels, providers: [observed(demoProvider(DEMO))] })
 
+  const seats = new Map(
+    Object.entries(configured).map(([name, settings]) => [name, openSeat(name, settings, instances, log)]),
+  )
+
   return {
+    selectorOf: (selector) => seats.get(selector)?.selector ?? selector,
+    seats: () => Array.from(seats.values()).filter((seat) => seat !== undefined),
     resolve(selector, dialect) {
+      if (seats.has(selector)) return resolveSeat(selector, seats.get(selector), instances, dialect)
       const colon = selector.indexOf(':')
       const names = Array.from(instances.keys()).join(', ')
       if (colon <= 0 || colon === selector.length - 1)
@@ -116,6 +138,45 @@ export function openModels({ providers, demo, log }: RegistryNeeds): ModelRegist
         Array.from(instances.values()).flatMap(({ providers: all }) => all.map((provider) => provider.close())),
       )
     },
+  }
+}
+
+/** A seat that cannot work is refused by itself: all others serve (PE-42). Gives undefined for it. */
+function openSeat(
+  name: string,
+  settings: SeatSettings,
+  instances: ReadonlyMap<string, Instance>,
+  log: Log,
+): ConfiguredSeat | undefined {
+  try {
+    const instance = instances.get(settings.provider)
+    if (!instance) throw new Error(`models.${name}: no provider '${settings.provider}' is configured`)
+    const tools = seatTools(name, settings)
+    if (tools && !instance.providers.some(({ wire }) => wire === 'openai-chat'))
+      throw new Error(`models.${name}: tools that a backend runs need a provider that speaks Chat Completions`)
+    return { name, selector: `${settings.provider}:${settings.model}`, tools }
+  } catch (err) {
+    log.error({ seat: name, err }, 'a model of the configuration cannot be used; the others serve')
+    return undefined
+  }
+}
+
+/** What its backend runs is declared and answered in the words of Chat Completions, whatever the client speaks. */
+function resolveSeat(
+  name: string,
+  seat: ConfiguredSeat | undefined,
+  instances: ReadonlyMap<string, Instance>,
+  dialect: Dialect | undefined,
+): ResolvedModel {
+  const [provider = '', ...model] = seat?.selector.split(':') ?? []
+  const instance = instances.get(provider)
+  if (!seat || !instance) throw new Fault('unavailable', `the model '${name}' is out of service on this gateway`)
+  const spoken = seat.tools ? 'chat' : dialect
+  return {
+    provider: instance.providers.find(({ wire }) => dialectOfWire[wire] === spoken) ?? instance.providers[0],
+    type: instance.type,
+    model: model.join(':'),
+    ...(seat.tools && { seat: seat.tools }),
   }
 }
 

@@ -2,6 +2,7 @@ import type { Failure } from '@tollgate/contracts'
 import { z } from 'zod'
 import type { FailureKind } from './failure-kind.ts'
 import { safeText } from './safe-text.ts'
+import { toolRefusalIn } from './tool-refusal.ts'
 import { brokenAnswer, type Origin, UpstreamFault } from './upstream-fault.ts'
 
 interface Row {
@@ -129,6 +130,7 @@ export function faultOfStatus(
     upstreamStatus: status,
     retryable: row.retryable,
     ...(row.kind && { kind: row.kind }),
+    ...(status === 400 && { toolRefusal: toolRefusalIn(body) }),
     cause: new Error(`provider ${origin.name} answered ${status}`),
     ...(aboutUs ? {} : { headers: passed, ...retryAfter(passed) }),
   })

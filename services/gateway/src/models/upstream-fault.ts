@@ -20,7 +20,11 @@ interface UpstreamOptions extends ErrorOptions {
   retryAfterSeconds?: number
   /** Where it does not follow from the failure: see `kindOf`. */
   kind?: FailureKind
+  toolRefusal?: ToolRefusal | undefined
 }
+
+/** What a backend has against the tools of a request, as far as that is the operator's to put right (PE-50, PE-51). */
+export type ToolRefusal = { type: 'mixed' } | { type: 'duplicate'; name: string }
 
 /**
  * A model call that failed at the provider's end. Its message is fit for the client, its `cause` for the log, and
@@ -31,6 +35,9 @@ export class UpstreamFault extends Fault {
   readonly upstreamStatus: number | undefined
   readonly retryable: boolean
   readonly kind: FailureKind | undefined
+  readonly toolRefusal: ToolRefusal | undefined
+  /** What the operator is told of it, and nobody else: it stands in the activity log. */
+  note: string | undefined
   /** Headers worth passing on, in lower case: `retry-after` and the vendor's quota headers (BR-043). */
   readonly headers: Readonly<Record<string, string>>
 
@@ -40,6 +47,7 @@ export class UpstreamFault extends Fault {
     this.upstreamStatus = options.upstreamStatus
     this.retryable = options.retryable
     this.kind = options.kind
+    this.toolRefusal = options.toolRefusal
     this.headers = options.headers ?? {}
   }
 }

@@ -15,10 +15,10 @@ export function candidatesOf(
   { candidates, policy }: Route,
   asked: string,
   { allowedModels }: Pick<Identity, 'allowedModels'>,
-  models: Pick<ModelRegistry, 'resolve'>,
+  models: Pick<ModelRegistry, 'resolve' | 'selectorOf'>,
   dialect: Dialect,
 ): Candidate[] {
-  const allowed = (selector: string) => permits(allowedModels, selector)
+  const allowed = (selector: string) => permits(allowedModels, models.selectorOf(selector))
   if (!candidates.some(allowed)) throw notPermitted(asked)
   if (policy === undefined) return candidates.map((selector) => models.resolve(selector, dialect))
   return candidates.map((selector) => {

@@ -48,13 +48,16 @@ export const noRouting: RoutingSettings = { policies: {}, aliases: {} }
 /** Reads the policies and aliases of the deployment; one that leads nowhere stops the start. */
 export function openRouting(
   { policies: given, aliases: named }: RoutingSettings,
-  models: Pick<ModelRegistry, 'resolve'>,
+  models: Pick<ModelRegistry, 'resolve' | 'seats'>,
   random: () => number = Math.random,
 ): Routing {
   const policies = new Map(Object.entries(given))
   const aliases = new Map(Object.entries(named))
   for (const [name, { candidates }] of policies)
     for (const { model } of candidates) mustResolve(models, `routing.${name}`, model)
+  for (const { name } of models.seats())
+    if (policies.has(name) || aliases.has(name))
+      throw new Error(`models.${name}: a policy or an alias has the same name`)
   for (const [name, target] of aliases) {
     if (policies.has(name)) throw new Error(`model_aliases.${name}: a routing policy has the same name`)
     if (!policies.has(target)) mustResolve(models, `model_aliases.${name}`, target)

@@ -99,6 +99,16 @@ export interface CallContext {
   signal: AbortSignal
   /** Epoch milliseconds by which the whole request ends. */
   deadline: number
+  /** Of a model whose backend searches only in a completion of its own (PE-38). */
+  nested?: NestedSearch | undefined
+}
+
+/** One more completion at the seat that answers, whose only tool is its backend's search. */
+export interface NestedSearch {
+  /** The backend's name for the tool. */
+  name: string
+  /** Resolves with the text of the answer; rejects as a model call does. */
+  search(query: string): Promise<string>
 }
 
 /** A tool during one request; what it keeps between calls lives and ends with it. */

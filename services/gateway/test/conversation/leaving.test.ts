@@ -15,6 +15,8 @@ const search = { tools: [{ type: 'otari_web_search' }] }
 /** A registry with this one model in it. */
 const modelsOf = (provider: ModelProvider): ModelRegistry => ({
   resolve: () => ({ provider, model: 'm', type: 'demo' }),
+  selectorOf: (selector) => selector,
+  seats: () => [],
   list: () => [], instances: () => [],
   close: async () => {},
 })

@@ -49,7 +49,13 @@ function assistantParts(message: Assistant): Part[] {
   if (message.refusal) parts.push({ type: 'text', text: message.refusal })
   for (const call of message.tool_calls ?? []) {
     if (isFunction(call))
-      parts.push({ type: 'call', id: call.id, name: call.function.name, arguments: call.function.arguments })
+      parts.push({
+        type: 'call',
+        id: call.id,
+        name: call.function.name,
+        arguments: call.function.arguments,
+        ...(call.type === 'builtin_function' && { builtin: true as const }),
+      })
     else parts.push(own('custom', call as JsonObject))
   }
   if (message.function_call) parts.push(own('function_call', message.function_call as JsonObject))
@@ -64,10 +70,11 @@ function spoken(part: Part): Part {
   return typeof refusal === 'string' ? { type: 'text', text: refusal } : part
 }
 
-function resultParts({ tool_call_id: callId, content }: ChatMessage & { role: 'tool' }): Part[] {
+function resultParts({ tool_call_id: callId, name, content }: ChatMessage & { role: 'tool' }): Part[] {
   const parts = contentParts(content)
   const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
-  return [{ type: 'result', callId, text, isError: false }, ...parts.filter(({ type }) => type !== 'text')]
+  const named = typeof name === 'string' && { name }
+  return [{ type: 'result', callId, text, isError: false, ...named }, ...parts.filter(({ type }) => type !== 'text')]
 }
 
 const own = (kind: string, raw: Json): Part => ({ type: 'other', dialect: 'chat', kind, raw })
@@ -83,5 +90,5 @@ const imagePart = ({ url, detail }: { url: string; detail?: unknown }): Part => 
 })
 
 type Call = NonNullable<Assistant['tool_calls']>[number]
-const isFunction = (call: Call): call is Call & { function: { name: string; arguments: string } } =>
+const isFunction = (call: Call): call is Call & { type?: string; function: { name: string; arguments: string } } =>
   call.type !== 'custom'

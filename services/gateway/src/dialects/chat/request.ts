@@ -25,7 +25,7 @@ const toolCall = z.union(
   [
     z.looseObject({
       id: text.min(1),
-      type: z.literal('function').optional(),
+      type: z.literal(['function', 'builtin_function']).optional(),
       function: z.looseObject({ name: text.min(1), arguments: text }),
     }),
     z.looseObject({ id: text.min(1), type: z.literal('custom') }),

@@ -66,7 +66,8 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
     if (block.kind === 'call') {
       const name = JSON.stringify(block.name)
       const id = JSON.stringify(block.id)
-      return callFrame(`{"index":${calls++},"id":${id},"type":"function","function":{"name":${name},"arguments":""}}`)
+      const type = block.builtin ? 'builtin_function' : 'function'
+      return callFrame(`{"index":${calls++},"id":${id},"type":"${type}","function":{"name":${name},"arguments":""}}`)
     }
     // the only block of this dialect's own is a call of a custom tool, whole
     if (block.kind === 'other' && block.dialect === 'chat')

@@ -9,6 +9,17 @@ export function toolReport({ call, outcome }: ToolActivity): JsonObject | undefi
       return report(call.id, shown, { query: shown.query }, { sources: shown.sources.map((source) => ({ ...source })) })
     case 'web_fetch':
       return report(call.id, shown, { url: shown.url }, {})
+    case 'provider_tool': {
+      const { name, resultTokens } = shown
+      const status = shown.failure ? 'failed' : 'completed'
+      return {
+        id: call.id,
+        name,
+        executed_by: 'provider',
+        status,
+        ...(resultTokens !== undefined && { result_tokens: resultTokens }),
+      }
+    }
     case 'code_execution':
     case 'mcp':
     case undefined:

@@ -1,11 +1,11 @@
-import type { Answer, AnswerBlock, AnswerItem } from '../../conversation/collect.ts'
+import { type Answer, type AnswerBlock, type AnswerItem, activitiesOf } from '../../conversation/collect.ts'
 import type { Json, JsonObject, Turn } from '../../conversation/turn.ts'
 import { inputOf, isKnown, startOf } from './blocks.ts'
 import { laterEnding, noEnding, readExtra } from './extras.ts'
 import { messagesFinish } from './finish.ts'
 import { containerMember, headOf } from './head.ts'
 import { toolBlocks } from './tool-blocks.ts'
-import { messagesUsage } from './usage.ts'
+import { isProviderSearch, messagesUsage } from './usage.ts'
 
 /** A whole answer as a Messages `message`. */
 export function renderMessages(answer: Answer, turn: Pick<Turn, 'model' | 'tools' | 'headers'>): JsonObject {
@@ -18,7 +18,7 @@ export function renderMessages(answer: Answer, turn: Pick<Turn, 'model' | 'tools
     stop_sequence: null,
     ...delta,
     ...beside,
-    usage: messagesUsage(answer.usage),
+    usage: messagesUsage(answer.usage, activitiesOf(answer).filter(isProviderSearch).length),
   }
 }
 

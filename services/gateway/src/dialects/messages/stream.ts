@@ -9,7 +9,7 @@ import { laterEnding, noEnding, readExtra } from './extras.ts'
 import { messagesFinish } from './finish.ts'
 import { containerMember, headOf } from './head.ts'
 import { toolBlocks } from './tool-blocks.ts'
-import { messagesUsage } from './usage.ts'
+import { isProviderSearch, messagesUsage } from './usage.ts'
 
 const frame = (type: string, members: JsonObject): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
@@ -34,6 +34,7 @@ export function messagesStream({ model, tools, headers }: Pick<Turn, 'model' | '
   const shownAs = toolBlocks(tools, headers)
   let container: HeldContainer | undefined
   let ending = noEnding
+  let searches = 0
   let usage: Answer['usage']
 
   function start({ id, raw }: ModelEvent & { type: 'start' }): string {
@@ -64,7 +65,7 @@ export function messagesStream({ model, tools, headers }: Pick<Turn, 'model' | '
 
   function finish(event: ModelEvent & { type: 'finish' }): string {
     const delta = { stop_reason: messagesFinish(event), ...ending.delta }
-    return frame('message_delta', { delta, ...ending.beside, usage: messagesUsage(usage) }) + STREAM_STOP
+    return frame('message_delta', { delta, ...ending.beside, usage: messagesUsage(usage, searches) }) + STREAM_STOP
   }
 
   return {
@@ -86,6 +87,7 @@ export function messagesStream({ model, tools, headers }: Pick<Turn, 'model' | '
         case 'extra':
           return extra(event)
         case 'tool':
+          if (isProviderSearch(event)) searches += 1
           return shownAs(event)
             .map((block) => blocks.whole((at) => startFrame(at, block)))
             .join('')

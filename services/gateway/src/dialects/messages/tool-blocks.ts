@@ -51,6 +51,8 @@ function resultOf({ shown }: ToolOutcome): JsonObject | JsonObject[] | undefined
     case 'code_execution':
       return ran(shown)
     case 'mcp':
+    // its results never reach us, and none are made up (PE-63)
+    case 'provider_tool':
       return undefined
     default:
       return shown satisfies never

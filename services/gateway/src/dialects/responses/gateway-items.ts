@@ -65,6 +65,13 @@ export function gatewayItem({ outcome }: ToolActivity, shows: GatewayItems): Nam
       }
       return { kind: 'codeInterpreter', members }
     }
+    case 'provider_tool': {
+      const { search, query, failure } = shown
+      if (!search) return undefined
+      const action = { type: 'search', ...(query !== undefined && { query }) }
+      const status = failure ? 'failed' : 'completed'
+      return { kind: 'webSearch', members: { type: 'web_search_call', status, action } }
+    }
     case 'web_fetch':
     case 'mcp':
     case undefined:

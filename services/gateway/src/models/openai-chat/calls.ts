@@ -16,6 +16,7 @@ interface OpenCall {
   block: number | undefined
   /** Arguments that came before them (BR-007). */
   early: string
+  builtin: boolean
   argued: boolean
 }
 
@@ -26,8 +27,9 @@ export function callReader(nextBlock: () => number): CallReader {
   return {
     fragment(delta, whole, out) {
       const { position, id, name } = label(delta, whole)
-      calls[position] ??= { block: undefined, early: '', argued: false }
+      calls[position] ??= { block: undefined, early: '', builtin: false, argued: false }
       const call = calls[position]
+      call.builtin ||= delta.type === 'builtin_function'
       const args = delta.function?.arguments ?? ''
       if (call.block !== undefined) {
         if (args) argue(call, call.block, args, out)
@@ -36,7 +38,7 @@ export function callReader(nextBlock: () => number): CallReader {
       call.early += args
       if (!name) return
       call.block = nextBlock()
-      out.push({ type: 'open', index: call.block, block: { kind: 'call', id, name } })
+      out.push({ type: 'open', index: call.block, block: { kind: 'call', id, name, ...(call.builtin && { builtin: true }) } })
       if (call.early) argue(call, call.block, call.early, out)
     },
 

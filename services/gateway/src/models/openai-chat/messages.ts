@@ -34,7 +34,12 @@ function renderUser(parts: readonly Part[]): JsonObject[] {
   for (const part of parts) {
     switch (part.type) {
       case 'result':
-        results.push({ role: 'tool', tool_call_id: part.callId, content: resultText(part) })
+        results.push({
+          role: 'tool',
+          tool_call_id: part.callId,
+          ...(part.name !== undefined && { name: part.name }),
+          content: resultText(part),
+        })
         break
       case 'text':
         content.push({ type: 'text', text: part.text })
@@ -75,7 +80,7 @@ function renderAssistant({ parts, raw }: Message): JsonObject {
   if (thinking && raw === undefined) message.reasoning_content = thinking
   const calls = parts.flatMap((part): JsonObject[] => {
     if (part.type === 'call')
-      return [{ id: part.id, type: 'function', function: { name: part.name, arguments: part.arguments } }]
+      return [{ id: part.id, type: callType(part), function: { name: part.name, arguments: part.arguments } }]
     return part.type === 'other' && part.dialect !== 'messages' ? [own(part)] : []
   })
   if (calls.length > 0) message.tool_calls = calls
@@ -85,6 +90,8 @@ function renderAssistant({ parts, raw }: Message): JsonObject {
 
 const textOf = (parts: readonly Part[]): string =>
   parts.flatMap((part) => (part.type === 'text' ? part.text : [])).join('')
+
+const callType = ({ builtin }: Part & { type: 'call' }) => (builtin ? 'builtin_function' : 'function')
 
 const isThinking = ({ type }: Part): boolean => type === 'thinking' || type === 'redacted_thinking'
 

@@ -72,7 +72,7 @@ function toolEntry(tool: ToolEntry, turn: Turn): JsonObject {
       return { type: 'function', function: described }
     }
     case 'typed':
-      if (turn.dialect === 'chat') return tool.raw
+      if (turn.dialect === 'chat' || tool.wire === 'openai-chat') return tool.raw
       throw new Fault('invalid_request', `this model's provider has no tool of type '${tool.type}'`)
     default:
       return tool satisfies never
