@@ -32,7 +32,8 @@ export class AnswerTooLarge extends Error {
 }
 
 const CONNECT_MS = 10_000
-const CONNECTIONS = 4
+/** To one origin: for an answer that streams, and for what is said meanwhile. */
+const CONNECTIONS = 2
 const MAX_HEADER_BYTES = 64 * 1024
 /** Statuses whose answers have no body (Fetch standard, 2.2.3). */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
