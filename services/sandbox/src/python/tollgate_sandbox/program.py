@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 
-from . import interpreter, kernel, limits, signals
+from . import interpreter, kernel, launcher, limits, processes, signals
 
 _CHUNK = 1 << 16
 _START_SECONDS = 5
@@ -48,33 +48,53 @@ def drain_all(fd, output):
     drain(fd, output, most=1 << 20)
 
 
-class Program:
-    """A process that runs a user's code, seen from the supervisor: what it writes, and whether it is still there."""
+class Process:
+    """A process with the rights and limits of a user's code, seen from the supervisor."""
 
     def __init__(self, level, limits_, run):
-        """`run` is called in the new process, with the pipes to write to, and does not return."""
-        self.stdout, stdout = os.pipe()
-        self.stderr, stderr = os.pipe()
+        """`run` is called in the new process, and does not return."""
         channel, theirs = socket.socketpair()
         self.pid = os.fork()
         if self.pid == 0:
             channel.close()
-            _become(level, limits_, theirs, lambda: run(stdout, stderr))
-        for fd in (stdout, stderr):
-            os.close(fd)
+            _become(level, limits_, theirs, run)
         theirs.close()
-        for fd in (self.stdout, self.stderr):
-            os.set_blocking(fd, False)
         self.exited = os.pidfd_open(self.pid)
         with channel:
             channel.settimeout(_START_SECONDS)
             self.guard = signals.Guard(channel) if level.guards_signals else None
 
+    def wait(self):
+        """The exit code, once it has ended."""
+        return processes.exit_code(os.waitpid(self.pid, 0)[1])
+
     def close(self):
-        for fd in (self.stdout, self.stderr, self.exited):
-            os.close(fd)
+        os.close(self.exited)
         if self.guard:
             self.guard.close()
+
+
+class Program(Process):
+    """One that runs a user's code: what it writes comes by two pipes."""
+
+    def __init__(self, level, limits_, run):
+        """`run` is given the ends to write to."""
+        self.stdout, stdout = _pipe()
+        self.stderr, stderr = _pipe()
+        super().__init__(level, limits_, lambda: run(stdout, stderr))
+        for fd in (stdout, stderr):
+            os.close(fd)
+
+    def close(self):
+        for fd in (self.stdout, self.stderr):
+            os.close(fd)
+        super().close()
+
+
+def _pipe():
+    ours, theirs = os.pipe()
+    os.set_blocking(ours, False)
+    return ours, theirs
 
 
 class Interpreter:
@@ -123,6 +143,75 @@ class Interpreter:
         self.program.close()
 
 
+class NotStarted(Exception):
+    """The launcher could not start a command: the session has too many processes, or the command is too long."""
+
+
+class Launcher:
+    """The process that starts shells, and the command it runs, which is one at a time."""
+
+    def __init__(self, level, limits_, shell, environment):
+        self.control, theirs = socket.socketpair()
+        self.process = Process(level, limits_, lambda: launcher.run(theirs.fileno(), shell, environment))
+        theirs.close()
+        self.control.setblocking(False)
+
+    def command(self, text):
+        """Raises OSError when it does not listen."""
+        command = LaunchedCommand(self)
+        try:
+            socket.send_fds(self.control, [launcher.COMMAND.pack(len(text))], command.pipes)
+            self.control.settimeout(2)
+            try:
+                self.control.sendall(text)
+            finally:
+                self.control.setblocking(False)
+        except OSError:
+            command.close()
+            raise
+        finally:
+            for fd in command.pipes:
+                os.close(fd)
+        return command
+
+    def end(self):
+        processes.kill(self.process.pid)
+        self.process.wait()
+        self.process.close()
+        self.control.close()
+
+
+class LaunchedCommand:
+    """Like a `Program`, whose end the launcher tells."""
+
+    guard = None
+
+    def __init__(self, by):
+        self._control = by.control
+        self.exited = by.control.fileno()
+        self.stdout, stdout = _pipe()
+        self.stderr, stderr = _pipe()
+        #: for the shell to write to
+        self.pipes = (stdout, stderr)
+
+    def wait(self):
+        """Its exit code. Raises NotStarted."""
+        try:
+            data = self._control.recv(1 << 12)
+        except OSError:
+            data = b""
+        if len(data) != launcher.ENDED.size:
+            return -signal.SIGKILL  # the session has ended its launcher, or speaks for it
+        was_started, status = launcher.ENDED.unpack(data)
+        if not was_started:
+            raise NotStarted
+        return processes.exit_code(status & 0xFFFF)
+
+    def close(self):
+        for fd in (self.stdout, self.stderr):
+            os.close(fd)
+
+
 def shell_command(level, limits_, shell, environment, text):
     """A program that is a shell, given a command."""
 
@@ -133,7 +222,7 @@ def shell_command(level, limits_, shell, environment, text):
         os.closerange(3, 4096)
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
-        os.execve(shell, [os.path.basename(shell), "-c", text], environment)
+        os.execve(shell, [os.path.basename(shell), b"-c", text], environment)
 
     return Program(level, limits_, run)
 

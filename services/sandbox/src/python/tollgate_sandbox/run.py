@@ -17,7 +17,8 @@ class Run:
         self.timeout = timeout
         self.stdout = program.Output(output_bytes)
         self.stderr = program.Output(output_bytes)
-        #: the shell, if that is what runs
+        #: the shell, if that is what runs, and what it was given
+        self.text = None
         self.command = None
         #: pipes that every writer has closed
         self.silent = set()

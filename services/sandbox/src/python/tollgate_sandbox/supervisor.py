@@ -42,6 +42,8 @@ class Supervisor:
         self._files = files.Workspace(level.workspace)
         self._watch = watch.Watch(level, self._limits, self._files)
         self._interpreter = None
+        #: there from the first command on
+        self._launcher = None
         self._run = None
         self._quiet = True
         self._seen = {}
@@ -83,7 +85,9 @@ class Supervisor:
         if kind in self._pollers:
             return self._pollers[kind]
         waiting = {self._channel_fd: self._take_messages}
-        for guarded in (self._interpreter.program, run and run.command):
+        if self._launcher:
+            waiting[self._launcher.process.exited] = self._launcher_ended
+        for guarded in (self._interpreter.program, self._launcher and self._launcher.process, run and run.command):
             if guarded and guarded.guard:
                 waiting[guarded.guard.listener] = guarded.guard.answer
         if run is not None:
@@ -126,12 +130,14 @@ class Supervisor:
             if exceeded:
                 self._end_everything(exceeded)
             elif self._run is None:
-                self._quiet = self._watch.quiet(self._interpreter.program.pid)
+                self._quiet = self._watch.quiet(self._interpreter.program.pid, self._own())
         processes.reap_strangers(self._own())
 
     def _own(self):
+        """The children whose end somebody waits for."""
         command = self._run.command if self._run else None
-        return {source.pid for source in (self._interpreter.program, command) if source}
+        launcher = self._launcher and self._launcher.process
+        return {child.pid for child in (self._interpreter.program, launcher, command) if isinstance(child, program.Process)}
 
     def _take_messages(self):
         for header, body in self._reader.read():
@@ -153,8 +159,8 @@ class Supervisor:
         run.listens_from = time.monotonic() + _SHORT_SECONDS
         self._next_watch = time.monotonic() + _WATCH_SECONDS
         if header["op"] == "shell":
-            text = body.decode("utf-8", "replace")
-            run.command = program.shell_command(self._level, self._limits, self._shell, self._environment, text)
+            run.text = body.decode("utf-8", "replace").encode("utf-8")
+            run.command = self._launched(run.text) or self._forked(run.text)
             self._run = run
             return
         for fd in (self._interpreter.program.stdout, self._interpreter.program.stderr):
@@ -164,6 +170,31 @@ class Supervisor:
             self._interpreter.call(body)
         except OSError:
             pass  # it ended between the calls, or does not listen: its end or the deadline will tell
+
+    def _launched(self, text):
+        """None when the launcher does not listen: something in the session stopped or ended it."""
+        if self._launcher is None:
+            self._launcher = program.Launcher(self._level, self._limits, self._shell, self._environment)
+            self._pollers.clear()
+        try:
+            return self._launcher.command(text)
+        except OSError:
+            self._drop_launcher()
+            return None
+
+    def _forked(self, text):
+        return program.shell_command(self._level, self._limits, self._shell, self._environment, text)
+
+    def _launcher_ended(self):
+        if self._run is not None and isinstance(self._run.command, program.LaunchedCommand):
+            self._ended()
+        self._drop_launcher()
+
+    def _drop_launcher(self):
+        if self._launcher:
+            self._launcher.end()
+            self._launcher = None
+            self._pollers.clear()
 
     def _collect(self, fd, output):
         run = self._run
@@ -185,12 +216,17 @@ class Supervisor:
     def _ended(self):
         """The command, or the interpreter itself, is no more."""
         run = self._run
-        source = self._source(run)
-        _pid, status = os.waitpid(source.pid, 0)
-        code = processes.exit_code(status)
         if run.command is not None:
-            self._finish(code)
+            try:
+                code = run.command.wait()
+            except program.NotStarted:
+                run.command.close()
+                run.command = self._forked(run.text)
+                run.silent.clear()
+            else:
+                self._finish(code)
             return
+        code = self._interpreter.program.wait()
         self._restart_interpreter(run)
         self._finish(code, f"the Python process ended (status {code})")
 
@@ -214,8 +250,9 @@ class Supervisor:
         if not self._level.end_processes(keep) and keep:
             keep = ()
             self._level.end_processes()
-        if run is not None and run.command is not None:
-            os.waitpid(run.command.pid, 0)
+        self._drop_launcher()
+        if run is not None and isinstance(run.command, program.Process):
+            run.command.wait()
         if not keep:
             os.waitpid(self._interpreter.program.pid, 0)
             self._restart_interpreter(run)
@@ -231,6 +268,7 @@ class Supervisor:
             program.drain_all(self._interpreter.program.stdout, run.stdout)
             program.drain_all(self._interpreter.program.stderr, run.stderr)
         self._level.end_processes()
+        self._drop_launcher()
         self._interpreter.close()
         self._interpreter = None
         self._start_interpreter()

@@ -37,9 +37,9 @@ class Watch:
         self._next_disk = now + max(_DISK_SECONDS, _DISK_SHARE * (now - began))
         return size > self._limits["workspace_bytes"] or entries > self._limits["inodes"]
 
-    def quiet(self, interpreter_pid):
-        """True when nothing but the idle interpreter is there, so that nothing can grow."""
-        return all(pid == interpreter_pid for pid in self._level.processes()) and _threads(interpreter_pid) <= 1
+    def quiet(self, interpreter_pid, own):
+        """True when nothing but the idle interpreter and others of `own` is there, so that nothing can grow."""
+        return all(pid in own for pid in self._level.processes()) and _threads(interpreter_pid) <= 1
 
 
 def _resident(pid):
