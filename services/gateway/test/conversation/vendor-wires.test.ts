@@ -2,6 +2,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import {
   callsTools,
   type FakeModel,
+  fakeAnthropic,
   fakeGemini,
   fakeOpenAiResponses,
   type ScriptedReply,
@@ -9,6 +10,7 @@ import {
 } from '@tollgate/testing'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { failureKinds } from '../../src/models/failure-kind.ts'
 import { openModels } from '../../src/models/registry.ts'
 import { silent } from '../brokers.ts'
 import { openWith } from './gateway.ts'
@@ -33,7 +35,7 @@ interface Heard {
 interface Client {
   /** The gateway's search, the client's `get_weather`. */
   tools: { search: Body; weather: Body }
-  ask(wire: Wire, streamed: boolean, more?: { tools?: Body[]; history?: Body[]; extra?: Body }): Promise<Heard>
+  ask(model: string, streamed: boolean, more?: { tools?: Body[]; history?: Body[]; extra?: Body }): Promise<Heard>
   result(id: string, text: string): Body
 }
 
@@ -50,8 +52,8 @@ const chat: Client = {
     weather: { type: 'function', function: { name: 'get_weather', parameters: schema } },
   },
   result: (id, text) => ({ role: 'tool', tool_call_id: id, content: text }),
-  async ask(wire, streamed, { tools, history = [], extra } = {}) {
-    const body = { model: models[wire], messages: [user, ...history], ...(tools && { tools }), ...extra } as never
+  async ask(model, streamed, { tools, history = [], extra } = {}) {
+    const body = { model, messages: [user, ...history], ...(tools && { tools }), ...extra } as never
     let thought = ''
     const stream = streamed ? openAi().chat.completions.stream(body) : undefined
     // the client puts together what it knows alone
@@ -81,10 +83,10 @@ const messages: Client = {
     weather: { name: 'get_weather', input_schema: schema },
   },
   result: (id, text) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: text }] }),
-  async ask(wire, streamed, { tools, history = [], extra } = {}) {
+  async ask(model, streamed, { tools, history = [], extra } = {}) {
     const sdk = new Anthropic({ apiKey: gateway.firstKey, baseURL: `${gateway.url}/api`, maxRetries: 0 })
     const asked = {
-      model: models[wire],
+      model,
       max_tokens: 2_000,
       messages: [user, ...history],
       ...(tools && { tools }),
@@ -114,9 +116,9 @@ const responses: Client = {
     weather: { type: 'function', name: 'get_weather', parameters: schema, strict: false },
   },
   result: (call_id, output) => ({ type: 'function_call_output', call_id, output }),
-  async ask(wire, streamed, { tools, history = [], extra } = {}) {
+  async ask(model, streamed, { tools, history = [], extra } = {}) {
     const body = {
-      model: models[wire],
+      model,
       input: [user, ...history],
       store: false,
       ...(tools && { tools }),
@@ -154,31 +156,38 @@ const parsed = (text: string): unknown => {
 /** The same, whose answers are kept here and so are read on their way. */
 const stored: Client = {
   ...responses,
-  ask: (wire, streamed, more = {}) => responses.ask(wire, streamed, { ...more, extra: { store: true, ...more.extra } }),
+  ask: (model, streamed, more = {}) =>
+    responses.ask(model, streamed, { ...more, extra: { store: true, ...more.extra } }),
 }
 
 const clients = { chat, messages, responses, 'storing responses': stored }
 const dialects = Object.keys(clients) as (keyof typeof clients)[]
 
 let gateway: Awaited<ReturnType<typeof openWith>>
-let fakes: Record<Wire, FakeModel>
+let fakes: Record<Wire | 'anthropic', FakeModel>
 let script: ScriptedReply[] = []
 const closes: (() => Promise<void>)[] = []
 
 beforeAll(async () => {
   const next = (): ScriptedReply => script.shift() ?? { status: 500, body: 'the script is over' }
-  fakes = { 'openai-responses': await fakeOpenAiResponses(next), gemini: await fakeGemini(next, { signs: true }) }
+  fakes = {
+    'openai-responses': await fakeOpenAiResponses(next),
+    gemini: await fakeGemini(next, { signs: true }),
+    anthropic: await fakeAnthropic(next),
+  }
   const registry = openModels({
     providers: {
       'openai-responses': { type: 'openai-responses', apiBase: `${fakes['openai-responses'].url}/v1`, models: [] },
       gemini: { apiBase: `${fakes.gemini.url}/v1beta`, models: [] },
+      anthropic: { apiBase: fakes.anthropic.url, models: [] },
       // the vendor's own, whose tools it runs itself
       openai: { apiBase: `${fakes['openai-responses'].url}/v1`, models: [] },
     },
     demo: false,
     log: silent,
   })
-  gateway = await openWith(registry)
+  const chain = { candidates: [{ model: models.gemini }, { model: 'anthropic:m' }], retryOn: failureKinds }
+  gateway = await openWith(registry, {}, undefined, { policies: { chain }, aliases: {} })
   closes.push(gateway.close, registry.close, ...Object.values(fakes).map(({ close }) => close))
 })
 afterAll(async () => {
@@ -205,7 +214,7 @@ describe.each(wires)('over the %s wire', (wire) => {
     test.each([false, true])('reads a text, which is settled once; streamed: %s', async (streamed) => {
       play(says('Hellö wörld 😀'))
       const extra = dialect === 'chat' && streamed ? { stream_options: { include_usage: true } } : {}
-      const heard = await client.ask(wire, streamed, { extra })
+      const heard = await client.ask(models[wire], streamed, { extra })
       expect(heard).toMatchObject({ text: 'Hellö wörld 😀', calls: [], finish: 'stop', tokens: [11, 7] })
       expect(gateway.brokers.settled).toMatchObject([
         { status: 'success', tokens: { input: 11, output: 7 }, estimated: false },
@@ -218,7 +227,7 @@ describe.each(wires)('over the %s wire', (wire) => {
         first: [{ thinking: 'I must search.', signature: `sig_${dialects.indexOf(dialect)}` }, { text: 'Let me see.' }],
       })
       play(look, says('Python.'))
-      const heard = await client.ask(wire, streamed, { tools: [client.tools.search] })
+      const heard = await client.ask(models[wire], streamed, { tools: [client.tools.search] })
       expect(heard).toMatchObject({ calls: [], finish: 'stop', thinking: 'I must search.' })
       expect(heard.text).toBe('Let me see.Python.')
       expect(gateway.brokers.asked.search).toHaveLength(1)
@@ -239,11 +248,11 @@ describe.each(wires)('over the %s wire', (wire) => {
         }
         play(first, says('7 degrees.'))
         const tools = [client.tools.weather]
-        const heard = await client.ask(wire, streamed, { tools })
+        const heard = await client.ask(models[wire], streamed, { tools })
         expect(heard).toMatchObject({ finish: 'tool_calls', thinking: 'Weather?' })
         expect(heard.calls).toMatchObject([{ name: 'get_weather', input: { city: 'Oslo' } }])
         const history = [...heard.echo, client.result(heard.calls[0]?.id ?? '', '7')]
-        const second = await client.ask(wire, streamed, { tools, history })
+        const second = await client.ask(models[wire], streamed, { tools, history })
         expect(second).toMatchObject({ text: '7 degrees.', finish: 'stop' })
         // BR-003 where the dialect has a place for it
         if (dialect !== 'chat') expect(sent(1)).toContain(`w_${dialects.indexOf(dialect)}`)
@@ -254,7 +263,7 @@ describe.each(wires)('over the %s wire', (wire) => {
 
     test.each([false, true])('BR-023 L-11 is told of an answer cut off in a call; streamed: %s', async (streamed) => {
       play({ ...asksWeather, finish: cutShort[wire] } as ScriptedReply)
-      const heard = await client.ask(wire, streamed, { tools: [client.tools.weather] })
+      const heard = await client.ask(models[wire], streamed, { tools: [client.tools.weather] })
       expect(heard.finish).toBe('length')
       accepted()
     })
@@ -265,10 +274,10 @@ describe.each(wires)('over the %s wire', (wire) => {
         headers: { 'retry-after': '7', 'content-type': 'application/json' },
         body: '{"error":{"message":"slow down"}}',
       })
-      await expect(client.ask(wire, true)).rejects.toMatchObject({ status: 429 })
+      await expect(client.ask(models[wire], true)).rejects.toMatchObject({ status: 429 })
       expect(gateway.brokers.settled).toMatchObject([{ status: 'error' }])
       play(says('Hello there, you all', { cutAfterBytes: 900, piece: 3 }))
-      await expect(client.ask(wire, true)).rejects.toThrow()
+      await expect(client.ask(models[wire], true)).rejects.toThrow()
       await expect.poll(() => gateway.brokers.settled).toMatchObject([{ status: 'error' }])
     })
   })
@@ -405,7 +414,7 @@ describe('code that Gemini runs', () => {
     play({ native: ran, says: [{ text: 'It is 1.' }] }, says('Fine.'))
     for (const declared of [{ type: 'code_execution' }, { code_execution: {} }]) {
       play({ native: ran, says: [{ text: 'It is 1.' }] })
-      const heard = await chat.ask('gemini', streamed, { tools: [declared] })
+      const heard = await chat.ask(models.gemini, streamed, { tools: [declared] })
       expect(heard.text).toBe('It is 1.')
       expect(tools(0)).toEqual([{ codeExecution: {} }])
       if (streamed) continue
@@ -427,7 +436,7 @@ describe('code that Gemini runs', () => {
     async (streamed) => {
       play({ native: ran.slice(0, 2), says: [{ text: 'It is 1.' }] }, says('Sure.'))
       const declared = [{ type: 'code_execution_20250825', name: 'code_execution' }]
-      const heard = await messages.ask('gemini', streamed, { tools: declared })
+      const heard = await messages.ask(models.gemini, streamed, { tools: declared })
       const [{ content }] = heard.echo as [{ content: Body[] }]
       expect(content).toMatchObject([
         { type: 'server_tool_use', name: 'code_execution', input: { code: 'print(1)' } },
@@ -436,7 +445,7 @@ describe('code that Gemini runs', () => {
       ])
       expect(content[1]?.tool_use_id).toBe(content[0]?.id)
       const next = { role: 'user', content: 'Sure?' }
-      await messages.ask('gemini', streamed, { tools: declared, history: [...heard.echo, next] })
+      await messages.ask(models.gemini, streamed, { tools: declared, history: [...heard.echo, next] })
       expect(tools(0)).toEqual([{ codeExecution: {} }])
       expect(fakes.gemini.requests[1]?.body.contents).toMatchObject([
         {},
@@ -447,10 +456,19 @@ describe('code that Gemini runs', () => {
     },
   )
 
+  test('X-21 a fallback to another vendor gets the declaration as the client wrote it', async () => {
+    play({ status: 503, body: '{}' }, says('From Claude.'))
+    const declared = [{ type: 'code_execution_20250825', name: 'code_execution' }]
+    const heard = await messages.ask('chain', false, { tools: declared })
+    expect(heard.text).toBe('From Claude.')
+    expect([tools(0), fakes.anthropic.requests[0]?.body.tools]).toEqual([[{ codeExecution: {} }], declared])
+    expect(fakes.anthropic.refusals).toEqual([])
+  })
+
   test('a tool of another vendor’s own is refused by its name', async () => {
     play()
     await expect(
-      messages.ask('gemini', false, { tools: [{ type: 'bash_20250124', name: 'bash' }] }),
+      messages.ask(models.gemini, false, { tools: [{ type: 'bash_20250124', name: 'bash' }] }),
     ).rejects.toMatchObject({ status: 400, message: expect.stringContaining('bash_20250124') })
   })
 })
@@ -546,5 +564,47 @@ describe('the fast lane of a Responses client', () => {
     const second = JSON.parse((await post({ previous_response_id: first.id })).text) as Body
     expect(second).toMatchObject({ previous_response_id: first.id, store: false })
     expect(fakes['openai-responses'].requests[1]?.body).not.toHaveProperty('previous_response_id')
+  })
+})
+
+describe('BR-017 thoughts of one provider, where the conversation goes on with another', () => {
+  const all = [models['openai-responses'], models.gemini, 'anthropic:m']
+  const pairs = all.flatMap((first) =>
+    all.filter((second) => second !== first).map((second) => [first, second] as const),
+  )
+  const thinks: ScriptedReply = {
+    says: [{ thinking: 'Weather?', signature: 'theirs' }, ...('says' in asksWeather ? asksWeather.says : [])],
+  }
+
+  test.each(pairs)('from %s to %s', async (first, second) => {
+    for (const client of [messages, responses, stored]) {
+      play(thinks, says('7 degrees.'))
+      const tools = [client.tools.weather]
+      const heard = await client.ask(first, false, { tools })
+      const id = heard.calls[0]?.id ?? ''
+      // what a Responses client echoes of its own provider's reasoning is its own matter
+      const echo = heard.echo.filter(({ encrypted_content: own }) => !String(own ?? 'otari').startsWith('theirs'))
+      const answer = await client.ask(second, false, { tools, history: [...echo, client.result(id, '7')] })
+      expect(answer.text).toBe('7 degrees.')
+      for (const { refusals } of Object.values(fakes)) expect(refusals).toEqual([])
+    }
+  })
+
+  test('what is stored here of it is left out', async () => {
+    play(thinks, says('7 degrees.'))
+    const tools = [responses.tools.weather]
+    const asked = { model: models['openai-responses'], input: 'Hello', tools } as never
+    const first = (await openAi().responses.create(asked)) as OpenAI.Responses.Response
+    expect(first.output[0]).toMatchObject({ type: 'reasoning', encrypted_content: 'theirs' })
+    const input = [responses.result('call_w', '7')]
+    const next = { model: 'openai:m', input, tools, previous_response_id: first.id } as never
+    await openAi().responses.create(next)
+    const { requests, refusals } = fakes['openai-responses']
+    expect(refusals).toEqual([])
+    expect(requests[1]?.body.input).toMatchObject([
+      { type: 'message' },
+      { type: 'function_call' },
+      { type: 'function_call_output' },
+    ])
   })
 })
