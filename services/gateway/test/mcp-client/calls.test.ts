@@ -545,6 +545,20 @@ test('offers nothing of a server whose listing has no end', async () => {
   }
 })
 
+test('L-38 L-04 keeps its servers when another model is asked, and bills on the row of the one that answers', async () => {
+  const candidates = [{ model: 'anthropic:m' }, { model: 'fake:m' }]
+  const policies = { either: { candidates, retryOn: ['server_error' as const] } }
+  const chain = await openRig({ routing: { policies, aliases: {} } })
+  chain.play({ status: 500, body: '{}' }, asksFor('list_issues', { state: 'open' }), says('One.'))
+  const { status, text } = await chain.post('chat', { model: 'either', stream: true, mcp_servers: [inline(github)] })
+  expect([status, text.includes('One.')]).toEqual([200, true])
+  expect([chain.anthropic, chain.openai].map(({ requests }) => requests.length)).toEqual([1, 2])
+  for (const body of chain.sent()) expect(offeredIn(body)).toEqual(['list_issues'])
+  expect(github.methods().filter((method) => method === 'initialize')).toHaveLength(1)
+  expect(chain.brokers.settled).toMatchObject([{ provider: 'fake', lines: [{ tool: 'list_issues' }] }])
+  await chain.close()
+})
+
 test('BR-029 counts the tokens of a request with the tools of its servers', async () => {
   rig.play()
   const count = async (mcp_servers: object[]) => {

@@ -10,7 +10,7 @@ import {
   type ScriptedReply,
 } from '@tollgate/testing'
 import { openModels } from '../../src/models/registry.ts'
-import { noRouting } from '../../src/routing/routing.ts'
+import { noRouting, type RoutingSettings } from '../../src/routing/routing.ts'
 import type { GatewaySettings } from '../../src/settings.ts'
 import { silent } from '../brokers.ts'
 import { openWith } from '../conversation/gateway.ts'
@@ -28,10 +28,11 @@ export interface World {
   ca?: string[]
   settings?: Partial<GatewaySettings>
   times?: { connectMs: number; callMs: number }
+  routing?: RoutingSettings
 }
 
 /** A gateway before a stand-in of each vendor, whose MCP client has names and addresses of the test's own. */
-export async function openRig({ dns = {}, ports = {}, ca, settings = {}, times }: World = {}) {
+export async function openRig({ dns = {}, ports = {}, ca, settings = {}, times, routing = noRouting }: World = {}) {
   let script: ScriptedReply[] = []
   const next = (): ScriptedReply =>
     script.shift() ?? { status: 500, body: '{"error":{"message":"the script is over"}}' }
@@ -49,7 +50,7 @@ export async function openRig({ dns = {}, ports = {}, ca, settings = {}, times }
   const log = openLog({ service: 'test', level: 'debug', write: (line) => lines.push(line) })
   const names = dnsStub(dns)
   const dialer = loopbackDialer(ports)
-  const gateway = await openWith(models, settings, undefined, noRouting, {
+  const gateway = await openWith(models, settings, undefined, routing, {
     reach: { resolve: names.resolve, dialer, ...(ca && { ca }) },
     log,
     ...(times && { times }),
