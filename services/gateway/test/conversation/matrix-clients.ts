@@ -26,6 +26,8 @@ export interface Asked {
   tools?: Body[] | undefined
   extra?: Body | undefined
   signal?: AbortSignal | undefined
+  /** The gateway has said how the request went. */
+  begun?: (() => void) | undefined
 }
 
 /** The vendor's own client of one dialect, with what a test says in that dialect's words. */
@@ -40,11 +42,12 @@ const schema = { type: 'object', properties: { city: { type: 'string' } } }
 const gatewayTools = { search: { type: 'otari_web_search' }, fetch: { type: 'otari_web_fetch' } }
 
 /** A `fetch` that keeps the text of the answer, and what the stream must have been when it has ended. */
-function listening() {
+function listening(begun?: () => void) {
   let text: Promise<string> | undefined
   return {
     async fetch(url: string | URL | Request, init?: RequestInit): Promise<Response> {
       const response = await fetch(url, init)
+      begun?.()
       text = response.clone().text()
       // one that breaks off is the answer's own failure
       text.catch(() => {})
@@ -77,8 +80,8 @@ const chat: MatrixClient = {
   user: (content) => ({ role: 'user', content }),
   result: (tool_call_id, content) => ({ role: 'tool', tool_call_id, content }),
   async ask(asked) {
-    const { model, streamed, history, tools, extra, signal } = asked
-    const heard = listening()
+    const { model, streamed, history, tools, extra, signal, begun } = asked
+    const heard = listening(begun)
     const { completions } = openAi(asked, heard).chat
     const body = { model, messages: history, ...(tools && { tools }), ...extra } as Body
     let completion: OpenAI.ChatCompletion
@@ -109,7 +112,21 @@ const chat: MatrixClient = {
         cacheWrite,
         reasoning: usage?.completion_tokens_details?.reasoning_tokens ?? 0,
       },
-      echo: [{ ...message, ...(thinking && { reasoning_content: thinking }) } as unknown as Body],
+      echo: [
+        {
+          role: 'assistant',
+          content: message.content,
+          ...(thinking && { reasoning_content: thinking }),
+          // without what the client's own helper adds
+          ...(calls.length > 0 && {
+            tool_calls: calls.map(({ id, type, function: { name, arguments: args } }) => ({
+              id,
+              type,
+              function: { name, arguments: args },
+            })),
+          }),
+        },
+      ],
     }
   },
 }
@@ -120,8 +137,8 @@ const messages: MatrixClient = {
   tools: { ...gatewayTools, weather: { name: 'get_weather', input_schema: schema } },
   user: (content) => ({ role: 'user', content }),
   result: (tool_use_id, content) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id, content }] }),
-  async ask({ url, key, model, streamed, history, tools, extra, signal }) {
-    const heard = listening()
+  async ask({ url, key, model, streamed, history, tools, extra, signal, begun }) {
+    const heard = listening(begun)
     const client = new Anthropic({
       apiKey: key,
       baseURL: `${url}/api`,
@@ -161,8 +178,8 @@ const responses: MatrixClient = {
   user: (content) => ({ role: 'user', content }),
   result: (call_id, output) => ({ type: 'function_call_output', call_id, output }),
   async ask(asked) {
-    const { model, streamed, history, tools, extra, signal } = asked
-    const heard = listening()
+    const { model, streamed, history, tools, extra, signal, begun } = asked
+    const heard = listening(begun)
     const client = openAi(asked, heard).responses
     const body = { model, input: history, store: false, ...(tools && { tools }), ...extra } as never
     let answer: OpenAI.Responses.Response

@@ -4,8 +4,10 @@ import {
   type FakeJson,
   type FakeModel,
   fakeAnthropic,
+  fakeGemini,
   fakeOpenAi,
   fakeOpenAiResponses,
+  geminiStream,
   type ModelScript,
   openAiResponsesStream,
   openAiStream,
@@ -19,17 +21,20 @@ export interface MatrixWire {
   settings(url: string): Omit<ProviderSettings, 'models'>
   stream(answer: ScriptedAnswer, body: FakeJson): string
   usage(tokens: TokenCounts): FakeJson
+  /** As much of them as it has words for. */
+  counts?(tokens: TokenCounts): TokenCounts
   /** Why an answer ended that was too long. */
   cutShort: string
-  /** How it says inside a stream that it fails, and how it says nothing at all. */
+  /** How it says inside a stream that it has too much to do, the status that stands for that, and how it says nothing. */
   failing: string
+  overloaded: 503 | 529
   silence: string
 }
 
 const named = (event: FakeJson): string => `event: ${String(event.type)}\ndata: ${JSON.stringify(event)}\n\n`
 const overloaded = { type: 'overloaded_error', message: 'busy with secret-host' }
 
-export const wires = {
+const all = {
   'openai-chat': {
     start: (script) => fakeOpenAi(script, { compatible: true }),
     settings: (url) => ({ type: 'openai-compatible', apiBase: `${url}/v1` }),
@@ -43,6 +48,7 @@ export const wires = {
     }),
     cutShort: 'length',
     failing: `data: ${JSON.stringify({ error: overloaded })}\n\n`,
+    overloaded: 529,
     silence: ': ping\n\n',
   },
   anthropic: {
@@ -58,6 +64,7 @@ export const wires = {
     }),
     cutShort: 'max_tokens',
     failing: named({ type: 'error', error: overloaded }),
+    overloaded: 529,
     silence: named({ type: 'ping' }),
   },
   'openai-responses': {
@@ -73,9 +80,27 @@ export const wires = {
     }),
     cutShort: 'max_output_tokens',
     failing: named({ ...overloaded, type: 'error', code: overloaded.type, param: null }),
+    overloaded: 529,
     silence: ': ping\n\n',
+  },
+  gemini: {
+    start: (script) => fakeGemini(script),
+    settings: (url) => ({ type: 'gemini', apiBase: `${url}/v1beta` }),
+    stream: (answer) => geminiStream(answer),
+    usage: ({ input, output, cacheRead, cacheWrite, reasoning }) => ({
+      promptTokenCount: input + cacheRead + cacheWrite,
+      cachedContentTokenCount: cacheRead,
+      candidatesTokenCount: output - reasoning,
+      thoughtsTokenCount: reasoning,
+    }),
+    counts: ({ input, cacheWrite, ...tokens }) => ({ ...tokens, input: input + cacheWrite, cacheWrite: 0 }),
+    cutShort: 'MAX_TOKENS',
+    failing: `data: ${JSON.stringify({ error: { code: 503, message: overloaded.message, status: 'UNAVAILABLE' } })}\r\n\r\n`,
+    overloaded: 503,
+    silence: ': ping\r\n\r\n',
   },
 } satisfies Record<string, MatrixWire>
 
-export type WireName = keyof typeof wires
+export type WireName = keyof typeof all
+export const wires: Record<WireName, MatrixWire> = all
 export const wireNames = Object.keys(wires) as WireName[]

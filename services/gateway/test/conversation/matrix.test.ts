@@ -1,6 +1,7 @@
 import type { TokenCounts } from '@tollgate/contracts'
 import { callsTools, type Said, type ScriptedAnswer, says } from '@tollgate/testing'
 import { afterAll, beforeAll, describe, type ExpectStatic, test } from 'vitest'
+import { dialectOfWire } from '../../src/models/provider.ts'
 import { type clients, type DialectName, dialects } from './matrix-clients.ts'
 import { openMatrix, type Round } from './matrix-rig.ts'
 import { type WireName, wireNames, wires } from './matrix-wires.ts'
@@ -52,8 +53,11 @@ const weather = (city: string, id = `call_${city}`) => ({ name: 'get_weather', i
 const thought = (thinking: string): Said => ({ thinking, signature: `signed:${thinking}` })
 
 const cases: Record<string, Case> = {
-  'a text': { rounds: [says('Hellö wörld 😀 "漢字"\n\\n')], text: 'Hellö wörld 😀 "漢字"\n\\n', finish: 'stop' },
-  'a text in single characters': { rounds: [says('a 😀 b', { piece: 1 })], text: 'a 😀 b', finish: 'stop' },
+  'a text': {
+    rounds: [says('Hellö wörld 😀 "漢字"\n\\n', { piece: 1 })],
+    text: 'Hellö wörld 😀 "漢字"\n\\n',
+    finish: 'stop',
+  },
   'a text with tools that are not called': {
     rounds: [says('No need.')],
     tools: ['search', 'weather'],
@@ -196,6 +200,8 @@ const cases: Record<string, Case> = {
   },
 }
 
+/** Where bytes go through as they are, as long as no tool runs here. */
+const hasFastLane = (dialect: DialectName, wire: WireName): boolean => dialectOfWire[wire] === dialect
 const everyPair = dialects.flatMap((dialect) => wireNames.map((wire) => [dialect, wire] as const))
 
 describe.concurrent.each(everyPair)('a %s client over the %s wire reads', (dialect, wire) => {
@@ -218,7 +224,8 @@ async function holds(
   expect(heard.calls).toEqual(finish === 'length' ? heard.calls : calls)
   expect(heard.calls.map(({ id, name }) => [id, name])).toEqual(calls.map(({ id, name }) => [id, name]))
   expect(talk.left()).toBe(0)
-  const tokens = given.tokens ?? counts(11 * rounds.length, 7 * rounds.length)
+  const reported = given.tokens ?? counts(11 * rounds.length, 7 * rounds.length)
+  const tokens = wires[wire].counts?.(reported) ?? reported
   expect(heard.tokens).toEqual(dialect === 'messages' ? { ...tokens, reasoning: undefined } : tokens)
   await expect.poll(talk.settled, OFTEN).toHaveLength(1)
   const [row] = talk.settled()
@@ -229,7 +236,8 @@ async function holds(
 /** The stream of an answer up to the frame that says `text`. */
 const begun = (wire: WireName, answer: ScriptedAnswer, body: object, text: string): string => {
   const whole = wires[wire].stream(answer, body as Record<string, unknown>)
-  return whole.slice(0, whole.indexOf('\n\n', whole.indexOf(text)) + 2)
+  const from = whole.indexOf(text)
+  return whole.slice(0, from) + (/^.*?\r?\n\r?\n/s.exec(whole.slice(from))?.[0] ?? '')
 }
 const stream = { status: 200, headers: { 'content-type': 'text/event-stream' } }
 const half: ScriptedAnswer = { says: [{ text: 'Half an answer' }], piece: 50 }
@@ -289,17 +297,14 @@ describe.concurrent.each(everyPair)('a %s client over the %s wire is told', (dia
   test.for(Object.entries(breaks))(
     'BR-001 R-62 that an answer broke off whose upstream %s',
     async ([, round], { expect }) => {
-      const alone = matrix.talk(dialect, wire, [round])
-      const after = matrix.talk(dialect, wire, [callsTools([search('red')]), round])
-      const { search: ours, weather: theirs } = alone.client.tools
-      for (const [talk, tools, ran] of [
-        [alone, [theirs], 0],
-        [after, [ours, theirs], 1],
-      ] as const) {
-        const broken = talk.ask(true, { tools: [...tools] })
+      const before = [[callsTools([search('red')])], ...(hasFastLane(dialect, wire) ? [[]] : [])]
+      for (const rounds of before) {
+        const talk = matrix.talk(dialect, wire, [...rounds, round])
+        const { search: ours, weather: theirs } = talk.client.tools
+        const broken = talk.ask(true, { tools: rounds.length > 0 ? [ours, theirs] : [theirs] })
         await expect(broken).rejects.toThrow()
         await expect(broken).rejects.not.toThrow(/secret-host/)
-        await expect.poll(talk.settled, OFTEN).toMatchObject([{ status: 'error', lines: Array(ran).fill({}) }])
+        await expect.poll(talk.settled, OFTEN).toMatchObject([{ status: 'error', lines: rounds.map(() => ({})) }])
       }
     },
   )
@@ -308,10 +313,10 @@ describe.concurrent.each(everyPair)('a %s client over the %s wire is told', (dia
     'by a status of %s before the first byte',
     async ([, { round, status, streams }], { expect }) => {
       for (const streamed of streams ? [true] : [true, false]) {
-        for (const tools of [undefined, ['search'] as const]) {
+        for (const tools of hasFastLane(dialect, wire) ? [false, true] : [true]) {
           const talk = matrix.talk(dialect, wire, [round])
-          const refused = talk.ask(streamed, { tools: tools?.map((name) => talk.client.tools[name]) })
-          const want = status === 503 && dialect === 'messages' ? 529 : status
+          const refused = talk.ask(streamed, tools ? { tools: [talk.client.tools.search] } : {})
+          const want = status === 503 && dialect === 'messages' ? wires[wire].overloaded : status
           await expect(refused).rejects.toMatchObject({ status: want })
           await expect(refused).rejects.not.toThrow(/secret-host/)
           await expect.poll(talk.settled, OFTEN).toMatchObject([{ status: 'error' }])
@@ -324,5 +329,147 @@ describe.concurrent.each(everyPair)('a %s client over the %s wire is told', (dia
     const talk = matrix.talk(dialect, wire, [says('Half an answer', { cutAfterBytes: 60 })])
     await expect(talk.ask(false)).rejects.toMatchObject({ status: 502 })
     await expect.poll(talk.settled, OFTEN).toMatchObject([{ status: 'error' }])
+  })
+})
+
+/** What a prompt cache of a vendor goes by, in its order: what is offered, what is ordered, and what was said. */
+function promptOf(body: Record<string, unknown>): { offered: string; said: string[] } {
+  const { tools, functionDeclarations, system, systemInstruction, instructions } = body
+  return {
+    offered: JSON.stringify([tools, functionDeclarations, system, systemInstruction, instructions]),
+    said: ((body.messages ?? body.input ?? body.contents) as object[]).map((message) => JSON.stringify(message)),
+  }
+}
+
+describe.concurrent.each(everyPair)(
+  'the prompts of a %s client over the %s wire begin with the same bytes',
+  (dialect, wire) => {
+    /** Each prompt goes on from the one before it, of which its last `but` messages are written anew. */
+    function goesOn(expect: ExpectStatic, prompts: ReturnType<typeof promptOf>[], but = 0): void {
+      for (const [at, prompt] of prompts.entries()) {
+        const before = prompts[at - 1]
+        if (before === undefined) continue
+        expect(prompt.offered).toBe(before.offered)
+        const kept = before.said.slice(0, before.said.length - but)
+        expect(kept.length).toBeGreaterThan(0)
+        expect(prompt.said.slice(0, kept.length)).toEqual(kept)
+        expect(prompt.said.length).toBeGreaterThan(kept.length)
+      }
+    }
+    const orders = { chat: 'system', messages: 'system', responses: 'instructions' }[dialect]
+    const ordered = (history: object[]) =>
+      dialect === 'chat'
+        ? { history: [{ role: 'system', content: 'Be brief.' }, ...history] as never }
+        : { history: history as never, extra: { [orders]: 'Be brief.' } }
+
+    test('from turn to turn, without tools and with its own', async ({ expect }) => {
+      for (const streamed of [true, false]) {
+        const talk = matrix.talk(dialect, wire, [
+          callsTools([weather('Oslo', 'call_w')], { first: [thought('Hm. '), { text: 'Let me see.' }] }),
+          says('7 degrees.'),
+          says('Sure.'),
+        ])
+        const tools = [talk.client.tools.weather]
+        const one = await talk.ask(streamed, { tools, ...ordered([talk.first]) })
+        const called = [talk.first, ...one.echo, talk.client.result('call_w', '7')]
+        const two = await talk.ask(streamed, { tools, ...ordered(called) })
+        await talk.ask(streamed, { tools, ...ordered([...called, ...two.echo, talk.client.user('Sure?')]) })
+        expect(talk.sent()).toHaveLength(3)
+        goesOn(expect, talk.sent().map(promptOf))
+      }
+    })
+
+    test('T-29 BR-055 from round to round and from turn to turn, with the gateway’s tools and what is said of them', async ({
+      expect,
+    }) => {
+      const talk = matrix.talk(dialect, wire, [
+        callsTools([search('red')], { first: [thought('Hm. '), { text: 'Let me see. ' }] }),
+        callsTools([search('blue'), weather('Oslo', 'call_w')], { first: [{ text: 'And more. ' }] }),
+        says('7 degrees.'),
+        callsTools([search('green')]),
+        says('Green.'),
+      ])
+      const { search: ours, fetch: also, weather: theirs } = talk.client.tools
+      const tools = [ours, theirs, also]
+      const one = await talk.ask(true, { tools, ...ordered([talk.first]) })
+      expect(one.calls).toMatchObject([{ id: 'call_w' }])
+      const called = [talk.first, ...one.echo, talk.client.result(one.calls[0]?.id ?? '', '7')]
+      const two = await talk.ask(true, { tools, ...ordered(called) })
+      const three = [...called, ...two.echo, talk.client.user('And green?')]
+      const last = await talk.ask(true, { tools, ...ordered(three) })
+      expect(last.text).toBe('Green.')
+      const prompts = talk.sent().map(promptOf)
+      expect(prompts).toHaveLength(5)
+      // the whole of a mixed turn is shown again, with what the gateway found in it
+      goesOn(expect, prompts)
+    })
+  },
+)
+
+const late = says('late', { delayMs: 20_000 })
+const stalled: Round = (wire, body) => {
+  const text = begun(wire, half, body, 'Half an answer')
+  return { ...stream, body: text, stallAfterBytes: Buffer.byteLength(text) }
+}
+
+/** Where a client may leave, told by what has happened until then. */
+const leavings: Record<string, { rounds: Round[]; when: 'asked' | 'begun' | 'running' | 'asked again'; open: 0 | 1 }> =
+  {
+    'before the first byte': { rounds: [late], when: 'asked', open: 1 },
+    'amid the words': { rounds: [stalled], when: 'begun', open: 1 },
+    'while a tool runs': { rounds: [callsTools([search('hang')]), says('Never.')], when: 'running', open: 0 },
+    'between the rounds': { rounds: [callsTools([search('red')]), late], when: 'asked again', open: 1 },
+  }
+
+describe.each(everyPair)('BR-160 a %s client over the %s wire that leaves', (dialect, wire) => {
+  const cases = Object.entries(leavings).flatMap(([where, given]) => [
+    { where, given, ours: true },
+    ...(hasFastLane(dialect, wire) && given.rounds.length === 1 ? [{ where, given, ours: false }] : []),
+  ])
+
+  test('ends upstream and tools at once wherever it does, and is settled', async ({ expect }) => {
+    const { brokers } = matrix.gateway
+    const searching = brokers.search
+    let running = 0
+    let stopped = 0
+    brokers.search = (input, signal) =>
+      input.query !== 'hang'
+        ? searching(input, signal)
+        : new Promise((_resolve, reject) => {
+            running += 1
+            signal.addEventListener('abort', () => {
+              stopped += 1
+              reject(signal.reason)
+            })
+          })
+    const closedBefore = matrix.fakes[wire].aborted()
+    await Promise.all(
+      cases.map(async ({ where, given: { rounds, when }, ours }) => {
+        const talk = matrix.talk(dialect, wire, [...rounds])
+        const leaving = new AbortController()
+        const seen: string[] = []
+        const tools = ours ? [talk.client.tools.search] : undefined
+        const asked = talk.ask(true, { tools, signal: leaving.signal, begun: () => seen.push(where) })
+        const told = asked.then(
+          () => 'answered',
+          () => 'left',
+        )
+        const reached = {
+          asked: () => talk.sent().length === 1,
+          begun: () => seen.length > 0,
+          running: () => running === 1,
+          'asked again': () => talk.sent().length === 2,
+        }[when]
+        await expect.poll(reached, { ...OFTEN, timeout: 10_000 }).toBe(true)
+        leaving.abort()
+        expect(await told, where).toBe('left')
+        await expect.poll(talk.settled, OFTEN).toMatchObject([{ status: 'cancelled', error: 'cancelled' }])
+        expect(talk.sent()).toHaveLength(when === 'asked again' ? 2 : 1)
+      }),
+    )
+    await expect.poll(() => [running, stopped], OFTEN).toEqual([1, 1])
+    const open = cases.filter(({ given }) => given.open === 1).length
+    await expect.poll(() => matrix.fakes[wire].aborted() - closedBefore, OFTEN).toBe(open)
+    brokers.search = searching
   })
 })

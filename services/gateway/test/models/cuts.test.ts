@@ -1,6 +1,7 @@
 import {
   anthropicStream,
   type FakeJson,
+  geminiStream,
   openAiResponsesStream,
   openAiStream,
   type ScriptedAnswer,
@@ -10,6 +11,8 @@ import { describe, expect, test } from 'vitest'
 import type { ModelEvent } from '../../src/conversation/events.ts'
 import { messagesReader } from '../../src/models/anthropic/events.ts'
 import * as anthropic from '../../src/models/anthropic/reply.ts'
+import { geminiReader } from '../../src/models/gemini/events.ts'
+import * as gemini from '../../src/models/gemini/provider.ts'
 import { chatReader } from '../../src/models/openai-chat/events.ts'
 import * as openAiChat from '../../src/models/openai-chat/reply.ts'
 import { responsesReader } from '../../src/models/openai-responses/events.ts'
@@ -35,6 +38,10 @@ const wires: Record<string, CutWire> = {
   'openai-responses': {
     stream: openAiResponsesStream,
     read: (reply) => openAiResponses.streamed(reply, responsesReader(origin, silent), origin),
+  },
+  gemini: {
+    stream: (said) => geminiStream(said).replaceAll('\r', ''),
+    read: (reply) => gemini.streamed(reply, geminiReader(origin, silent), origin),
   },
 }
 
@@ -102,7 +109,9 @@ describe.each(Object.entries(wires))('BR-020 BR-033 what is read of the %s wire'
   test('BR-001 BR-018 is no whole answer where the stream ends before its last frames do', async () => {
     const bytes = Buffer.from(plain)
     // an answer that said why it ended is complete; what may still be owed then is its count
-    const last = plain.search(/"finish_reason":"tool_calls"|"stop_reason":"tool_use"|"response.completed"/)
+    const last = plain.search(
+      /"finish_reason":"tool_calls"|"stop_reason":"tool_use"|"response.completed"|"finishReason"/,
+    )
     const end = Buffer.byteLength(plain.slice(0, plain.indexOf('\n\n', last)))
     for (let at = 0; at < end; at += 3)
       expect(await faultOf(eventsIn(wire, [bytes.subarray(0, at)])), `ends at ${at}`).toMatchObject({
