@@ -1,5 +1,6 @@
 import { Fault, type FileReference } from '@tollgate/contracts'
 import { type FileStore, mediaTypeOf, newFileId, SNIFFED_BYTES } from '@tollgate/files'
+import { openDeadline } from '@tollgate/http'
 import { MAX_FILES } from './limits.ts'
 import type { CallLimits, Provider } from './provider.ts'
 import { traced } from './traced.ts'
@@ -25,7 +26,7 @@ export async function takeSnapshot(provider: Provider, session: string, limits: 
 }
 
 /** FI-20: those the result names, and those the listing shows as new or changed since. */
-export function producedNames(named: readonly string[], before: Snapshot, after: Snapshot): string[] {
+export function producedNames(named: readonly string[], before?: Snapshot, after?: Snapshot): string[] {
   const changed = before && after ? [...after].filter(([path, state]) => before.get(path) !== state) : []
   return [...new Set([...named, ...changed.map(([path]) => path)])].slice(0, MAX_FILES)
 }
@@ -36,25 +37,46 @@ interface StoreNeeds {
   bounds: OutputBounds
 }
 
-/** Stores them one after the other, while the bounds of one call allow; the rest keep their names (FI-22). */
-export async function storeProduced(
+/** Of a call's time, kept for its answer: files that take longer do not cost the run. */
+const ANSWER_MS = 2_000
+
+/** Finds what a call made and stores it, one after the other, while its bounds and its time allow; the rest keep their names (FI-22). */
+export async function collectProduced(
   { provider, store, bounds }: StoreNeeds,
   session: string,
-  names: readonly string[],
+  { named, before }: { named: readonly string[]; before: Snapshot },
   limits: CallLimits,
 ): Promise<ProducedFile[]> {
+  const deadline = limits.deadline - ANSWER_MS
+  const time = openDeadline(deadline, limits.signal)
+  const within = { signal: time.signal, deadline }
+  const inTime = async <T>(work: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return time.expired ? undefined : await work()
+    } catch (thrown) {
+      limits.signal.throwIfAborted()
+      if (time.expired) return undefined
+      throw thrown
+    }
+  }
   const produced: ProducedFile[] = []
   let room = bounds.bytes
-  for (const [index, name] of names.entries()) {
-    const file = index < bounds.files ? await storeOne(provider, store, session, name, room, limits) : undefined
-    if (file?.bytes === 0) {
-      await store.delete(file.id)
-      continue
+  try {
+    const after = before && (await inTime(() => takeSnapshot(provider, session, within)))
+    for (const [index, name] of producedNames(named, before, after).entries()) {
+      const file =
+        index < bounds.files ? await inTime(() => storeOne(provider, store, session, name, room, within)) : undefined
+      if (file?.bytes === 0) {
+        await store.delete(file.id)
+        continue
+      }
+      room -= file?.bytes ?? 0
+      produced.push(file ? { name, file } : { name })
     }
-    room -= file?.bytes ?? 0
-    produced.push(file ? { name, file } : { name })
+    return produced
+  } finally {
+    time.end()
   }
-  return produced
 }
 
 async function storeOne(

@@ -4,7 +4,7 @@ import type { FileStore } from '@tollgate/files'
 import type { Log } from '@tollgate/telemetry'
 import type { Containers } from './containers.ts'
 import { clipEvents, clipStream } from './limits.ts'
-import { producedNames, storeProduced, takeSnapshot } from './produced.ts'
+import { collectProduced, producedNames, takeSnapshot } from './produced.ts'
 import type { Provider } from './provider.ts'
 import type { SandboxBrokerSettings } from './settings.ts'
 import { traced } from './traced.ts'
@@ -46,12 +46,10 @@ export const execInSession =
       }
       return { status: 'failed', reason: result.reason }
     }
-    const after = before && (await takeSnapshot(provider, session, limits))
-    const names = producedNames(result.files, before, after)
     const bounds = { files: settings.outputMaxFiles ?? OUTPUT_FILES, bytes: settings.outputMaxBytes ?? OUTPUT_BYTES }
     const produced = files
-      ? await storeProduced({ provider, store: files, bounds }, session, names, limits)
-      : names.map((name) => ({ name }))
+      ? await collectProduced({ provider, store: files, bounds }, session, { named: result.files, before }, limits)
+      : producedNames(result.files).map((name) => ({ name }))
     log.info({ ...about, returnCode: result.returnCode, files: produced.length }, 'code run')
     return {
       status: 'ok',

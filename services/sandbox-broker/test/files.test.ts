@@ -1,5 +1,5 @@
 import type { Bus } from '@tollgate/bus'
-import { sandboxSeed } from '@tollgate/contracts'
+import { sandboxExec, sandboxSeed } from '@tollgate/contracts'
 import { workspaceNames } from '@tollgate/files'
 import type { FakeSandboxOptions } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
@@ -174,6 +174,43 @@ describe('files the code made', () => {
     const produced = await filesOf(bus, session, 'x')
     expect(produced.map(({ name }) => name)).toEqual([...names.filter((name) => name !== 'f03'), 'empty'])
     expect(produced.filter(({ file }) => file).length).toBe(21)
+  })
+
+  test('FI-22 one that cannot be stored in the time of the call does not cost the run', async () => {
+    const named = naming('stuck', 'late')
+    const { bus, backend } = await start({
+      store: true,
+      respond: (request) =>
+        request.operation === 'get' && request.target.endsWith('=stuck')
+          ? new Promise<never>(() => {})
+          : named.respond?.(request),
+    })
+    const session = await lease(bus)
+    backend.sessions.get(session)?.files.set('late', Buffer.from('late'))
+    expect(
+      await bus.call(sandboxExec, { tenancy, session, code: 'x' }, { deadline: Date.now() + 6_000 }),
+    ).toMatchObject({
+      status: 'ok',
+      files: [{ name: 'stuck' }, { name: 'late' }],
+    })
+    expect(backend.requests.filter(({ operation }) => operation === 'get')).toHaveLength(1)
+  })
+
+  test('FI-20 a listing that does not come after the run does not cost it', async () => {
+    let listings = 0
+    const { bus } = await start({
+      store: true,
+      respond: ({ operation }) => {
+        if (operation !== 'list') return undefined
+        listings += 1
+        return listings > 1 ? new Promise<never>(() => {}) : undefined
+      },
+    })
+    const session = await lease(bus)
+    expect(
+      await bus.call(sandboxExec, { tenancy, session, code: 'print(1)' }, { deadline: Date.now() + 6_000 }),
+    ).toMatchObject({ status: 'ok', stdout: '1\n', files: [] })
+    expect(listings).toBe(2)
   })
 
   test('FI-22 one over the bytes that are left, or that cannot be fetched, is named and leaves nothing', async () => {
