@@ -402,6 +402,42 @@ describe('the vendor’s own tools of a Responses client', () => {
   })
 })
 
+test.each([false, true])(
+  'BR-048 a page that a Responses provider cites is cited to a Chat client, streamed: %s',
+  async (streamed) => {
+    const cites = (url: string, start_index: number) => ({
+      type: 'url_citation',
+      url,
+      title: 't',
+      start_index,
+      end_index: start_index + 2,
+    })
+    const part = (text: string, annotations: Body[]) => ({ type: 'output_text', text, annotations })
+    const content = [part('One. ', []), part('A. B.', [cites('https://u1', 0), cites('https://u2', 3)])]
+    const output = [{ type: 'message', id: 'msg_1', role: 'assistant', content }]
+    play({
+      body: JSON.stringify({ id: 'r', status: 'completed', output }),
+      headers: { 'content-type': 'application/json' },
+    })
+    const body = { model: models['openai-responses'], messages: [user], stream: streamed } as never
+    const found: Body[] = []
+    if (streamed) {
+      const chunks = (await openAi().chat.completions.create(
+        body,
+      )) as unknown as AsyncIterable<OpenAI.ChatCompletionChunk>
+      for await (const { choices } of chunks)
+        found.push(...(((choices[0]?.delta as Body | undefined)?.annotations as Body[] | undefined) ?? []))
+    } else {
+      const answer = (await openAi().chat.completions.create(body)) as OpenAI.ChatCompletion
+      found.push(...((answer.choices[0]?.message.annotations ?? []) as unknown as Body[]))
+    }
+    expect(found).toEqual([
+      { type: 'url_citation', url_citation: { url: 'https://u1', title: 't', start_index: 5, end_index: 7 } },
+      { type: 'url_citation', url_citation: { url: 'https://u2', title: 't', start_index: 8, end_index: 10 } },
+    ])
+  },
+)
+
 describe('code that Gemini runs', () => {
   const ran = [
     { item: { executableCode: { language: 'PYTHON', code: 'print(1)' } } },

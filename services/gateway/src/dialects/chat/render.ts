@@ -61,7 +61,7 @@ function annotationsOf({ extras }: Answer, blocks: AnswerBlock[]): JsonObject[] 
     at += block.text.length
   }
   return extras.flatMap(({ dialect, value, block }) => {
-    const span = block && dialect === 'messages' && citesPage(value) ? spans.get(block) : undefined
+    const span = block && dialect !== 'chat' && citesPage(value) ? spans.get(block) : undefined
     return span ? [annotation(value, ...span)] : []
   })
 }
