@@ -10,13 +10,15 @@ import {
 import { EXACT_PLACES, type Exact, exactRate, rateText, roundToCost } from './amounts.ts'
 import type { Price } from './price-table.ts'
 
-export type Call = Pick<ToolLine, 'tool' | 'label' | 'priceKeys' | 'outcome' | 'reportedCost'>
+export type Call = Pick<ToolLine, 'tool' | 'label' | 'priceKeys' | 'outcome' | 'reportedCost' | 'resultTokens'>
 
 /** What `billing_meters.tools.<name>` holds (P-23). */
 export interface ToolCharge {
   billed: number
   errors: number
   unit_rate: string | null
+  /** Tokens of results, where a backend told: for information, since the tokens of the rounds hold them (PE-28). */
+  result_tokens?: number
 }
 
 /** A line of the breakdown before it is text. */
@@ -46,7 +48,8 @@ interface Tally {
  * nothing (P-10). A line has a cost as soon as one of its calls has a price.
  */
 export function foldCalls(calls: Call[], priceOf: (keys: PriceKey[]) => Price | undefined) {
-  const tallies = tallyCalls(calls, priceOf)
+  const named = namedTools(calls)
+  const tallies = tallyCalls(calls, named, priceOf)
   const lines = tallies
     .filter(({ billed }) => billed > 0)
     .map(({ tool, label, billed, amount }): PricedLine => {
@@ -60,20 +63,25 @@ export function foldCalls(calls: Call[], priceOf: (keys: PriceKey[]) => Price | 
     const billed = own.reduce((count, tally) => count + tally.billed, 0)
     const cost = priced.reduce((total, each) => total + each, 0n)
     if (priced.length > 0) costs.set(tool, cost)
+    const told = calls.flatMap((call) => (nameOf(call, named) === tool ? (call.resultTokens ?? []) : []))
     meters.set(tool, {
       billed,
       errors: own.reduce((count, tally) => count + tally.errors, 0),
       unit_rate: priced.length > 0 ? rateText(rateOf(cost, BigInt(billed))) : null,
+      ...(told.length > 0 && { result_tokens: told.reduce((sum, tokens) => sum + tokens, 0) }),
     })
   }
   return { lines, costs, meters: Object.fromEntries(meters) }
 }
 
-function tallyCalls(calls: Call[], priceOf: (keys: PriceKey[]) => Price | undefined): Tally[] {
-  const named = namedTools(calls)
+function tallyCalls(
+  calls: Call[],
+  named: ReadonlySet<string>,
+  priceOf: (keys: PriceKey[]) => Price | undefined,
+): Tally[] {
   const tallies = new Map<string, Tally>()
   for (const call of calls) {
-    const tool = named.has(call.tool) ? call.tool : OTHER
+    const tool = nameOf(call, named)
     const label = tool === OTHER ? otariLabel(OTHER) : call.label
     const place = JSON.stringify([tool, label])
     const tally = tallies.get(place) ?? { tool, label, billed: 0, errors: 0, amount: undefined }
@@ -88,6 +96,8 @@ function tallyCalls(calls: Call[], priceOf: (keys: PriceKey[]) => Price | undefi
   }
   return [...tallies.values()]
 }
+
+const nameOf = ({ tool }: Call, named: ReadonlySet<string>): string => (named.has(tool) ? tool : OTHER)
 
 /** Reported cost first, zero included; else the first row that has a price (P-06). */
 function amountOf(call: Call, priceOf: (keys: PriceKey[]) => Price | undefined): Exact | undefined {

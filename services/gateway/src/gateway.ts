@@ -14,6 +14,7 @@ import { openRateLimit } from './auth/rate-limit.ts'
 import { fileRows } from './files/rows.ts'
 import { sweepRegularly } from './files/sweep.ts'
 import { rememberMixedTurns } from './loop/mixed-turns.ts'
+import { openToolRefusals } from './loop/tool-refusals.ts'
 import { openServers } from './mcp-client/servers.ts'
 import { storedServers } from './mcp-client/stored.ts'
 import { noDiscovery, openDiscovery } from './models/discovery.ts'
@@ -30,6 +31,7 @@ import { mcpServerRoutes } from './routes/mcp-servers.ts'
 import { messagesRoute } from './routes/messages.ts'
 import { modelRoutes } from './routes/models.ts'
 import { pricingRoutes } from './routes/pricing.ts'
+import { providerToolRoutes } from './routes/provider-tools.ts'
 import { relayRoutes } from './routes/relay.ts'
 import { responsesRoute } from './routes/responses.ts'
 import { routingRoutes } from './routes/routing.ts'
@@ -99,6 +101,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const capabilities = openCapabilities({ bus, settings, log })
   const policies = openPolicies({ db, bus, settings })
   const mixedTurns = rememberMixedTurns()
+  const toolRefusals = openToolRefusals(log)
   const rateLimit = openRateLimit(settings)
   const direct = { bus, log, settings, identities, policies, rateLimit }
   const responses = responseStore(db)
@@ -106,7 +109,15 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const stored = storedServers({ db, bus })
   const mcpServers = { stored, settings, secrets: needs.secrets ?? openSecrets(undefined), log, version: needs.version }
   const files = needs.files && { store: needs.files, rows: fileRows(db, settings) }
-  const ofLoop = { capabilities, mixedTurns, models, routing, coolDowns, openServers: openServers(mcpServers) }
+  const ofLoop = {
+    capabilities,
+    mixedTurns,
+    toolRefusals,
+    models,
+    routing,
+    coolDowns,
+    openServers: openServers(mcpServers),
+  }
   const answers = { ...direct, ...ofLoop, responses, files }
   const sweeping = files && sweepRegularly({ ...files, log }, settings.filesSweepIntervalMs)
   const notReady = () => whyNotReady(bus, db)
@@ -127,7 +138,8 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       searchToolRoutes({ bus, settings }, cut),
       codeExecutionRoute({ ...direct, capabilities, files }, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
-      modelRoutes({ listModels: () => listedModels(models, routing, discovery) }),
+      modelRoutes({ listModels: () => listedModels(models, routing, discovery), refusedTools: toolRefusals.recently }),
+      providerToolRoutes({ models, settings }, cut),
       routingRoutes(answers),
       relayRoutes(answers, cut),
       toolRoutes({ capabilities }),

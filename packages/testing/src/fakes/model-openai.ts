@@ -57,16 +57,19 @@ function deltasOf(said: Said, piece: number, index: number): FakeJson[] {
   if ('text' in said) return piecesOf(said.text, piece).map((content) => ({ content }))
   if ('thinking' in said) return piecesOf(said.thinking, piece).map((text) => ({ reasoning_content: text }))
   if ('redacted' in said) throw new Error('OpenAI has no redacted thinking')
-  const { id, name, input } = said.call
+  const { id, name, type = 'function' } = said.call
   return [
-    { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] },
-    ...piecesOf(JSON.stringify(input), piece).map((text) => ({
+    { tool_calls: [{ index, id, type, function: { name, arguments: '' } }] },
+    ...piecesOf(argumentsOf(said.call), piece).map((text) => ({
       tool_calls: [{ index, function: { arguments: text } }],
     })),
   ]
 }
 
-function completion(answer: ScriptedAnswer, body: FakeJson, round: number): FakeJson {
+const argumentsOf = ({ input, text }: { input: FakeJson; text?: string }): string => text ?? JSON.stringify(input)
+
+/** The answer whole. */
+export function completion(answer: ScriptedAnswer, body: FakeJson, round = 0): FakeJson {
   const calls = answer.says.flatMap((said) => ('call' in said ? [said.call] : []))
   const text = answer.says.flatMap((said) => ('text' in said ? said.text : [])).join('')
   const thinking = answer.says.flatMap((said) => ('thinking' in said ? said.thinking : [])).join('')
@@ -76,10 +79,10 @@ function completion(answer: ScriptedAnswer, body: FakeJson, round: number): Fake
     refusal: null,
     ...(thinking && { reasoning_content: thinking }),
     ...(calls.length > 0 && {
-      tool_calls: calls.map(({ id, name, input }) => ({
-        id,
-        type: 'function',
-        function: { name, arguments: JSON.stringify(input) },
+      tool_calls: calls.map((call) => ({
+        id: call.id,
+        type: call.type ?? 'function',
+        function: { name: call.name, arguments: argumentsOf(call) },
       })),
     }),
   }

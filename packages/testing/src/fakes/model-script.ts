@@ -6,7 +6,8 @@ export type Said =
   | { text: string }
   | { thinking: string; signature?: string }
   | { redacted: string }
-  | { call: { id: string; name: string; input: FakeJson } }
+  /** `text`: the arguments as they are spelled; `type`: what the vendor calls the call, where that is no `function`. */
+  | { call: { id: string; name: string; input: FakeJson; text?: string; type?: string } }
 
 /** A proper answer, rendered as the vendor would, streamed or not as the request asks. */
 export interface ScriptedAnswer {
@@ -54,7 +55,7 @@ let callCount = 0
 
 /** A turn that calls tools; ids are made up, and no two alike. */
 export const callsTools = (
-  calls: { name: string; input: FakeJson; id?: string }[],
+  calls: { name: string; input: FakeJson; id?: string; text?: string; type?: string }[],
   more: Omit<ScriptedAnswer, 'says'> & Delivery & { first?: Said[] } = {},
 ): ScriptedReply => {
   const { first = [], ...rest } = more

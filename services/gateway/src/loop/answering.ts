@@ -35,6 +35,7 @@ export async function* answering(
         const asked = { provider, model, plan, toolbox, usage, mixedTurns, tally, log, at }
         webCalls.serve(plan, capabilities)
         await toolbox.open(plan.owned.values(), at)
+        walk.asking()
         try {
           yield* rounds({ ...asked, added, at: { ...at, nested: nestedSearch(asked) } })
         } catch (thrown) {

@@ -1,5 +1,5 @@
-import type { Turn } from '../conversation/turn.ts'
 import type { NestedSearch } from '../tools/tool.ts'
+import { plainTurn } from './plain-turn.ts'
 import type { Plan } from './plan.ts'
 import { recordCall } from './provider-calls.ts'
 import { declarationOfBackend, isMarked } from './provider-tools.ts'
@@ -21,13 +21,11 @@ export function nestedSearch(outer: Conversation): NestedSearch | undefined {
     name,
     async search(query) {
       let text = ''
-      let textBlocks = new Set<number>()
-      for await (const event of rounds({
-        ...outer,
-        plan: nestedPlan(query, { ...plan, seat: { ...seat, executed: [name] } }),
-      })) {
-        if (event.type === 'open' && event.block.kind === 'text') textBlocks = textBlocks.add(event.index)
-        if (event.type === 'delta' && textBlocks.has(event.index)) text += event.text
+      const texts = new Set<number>()
+      const alone = nestedPlan(query, { ...plan, seat: { ...seat, executed: [name] } })
+      for await (const event of rounds({ ...outer, plan: alone })) {
+        if (event.type === 'open' && event.block.kind === 'text') texts.add(event.index)
+        if (event.type === 'delta' && texts.has(event.index)) text += event.text
       }
       // a tool that waits for an echo was recorded with its call
       if (!isMarked(name)) await recordCall(tally, seat, provider, name, undefined, at)
@@ -37,29 +35,7 @@ export function nestedSearch(outer: Conversation): NestedSearch | undefined {
 }
 
 function nestedPlan(query: string, { turn: outer, seat }: Plan): Plan {
-  const said = { role: 'user', content: query }
-  const messages: Turn['messages'] = [
-    { role: 'user', parts: [{ type: 'text', text: query }], raw: { dialect: 'chat', value: said } },
-  ]
   const tools = (seat?.executed ?? []).map(declarationOfBackend)
-  const turn: Turn = {
-    dialect: 'chat',
-    model: outer.model,
-    stream: false,
-    includeUsage: true,
-    messages,
-    tools,
-    toolChoice: undefined,
-    parallelToolCalls: undefined,
-    maxOutputTokens: undefined,
-    temperature: undefined,
-    topP: undefined,
-    stop: undefined,
-    user: undefined,
-    maxToolIterations: MOST_ROUNDS,
-    toolsHeader: undefined,
-    raw: { model: outer.model, messages: [said], tools: tools.map(({ raw }) => raw) },
-    bodyCharacters: query.length,
-  }
-  return { owned: new Map(), turn, messages, hints: [], tools, toolChoice: undefined, seat }
+  const turn = plainTurn(outer.model, query, tools, MOST_ROUNDS)
+  return { owned: new Map(), turn, messages: turn.messages, hints: [], tools, toolChoice: undefined, seat }
 }

@@ -18,8 +18,8 @@ export interface UsageMeter {
   /** A model is asked; what it says until `endRound` belongs to this round. */
   beginRound(request: ModelRequest): void
   hear(event: ModelEvent): void
-  /** The same for an answer that was forwarded unread: its count, else its length. */
-  hearForwarded(tokens: TokenCounts | undefined, characters: number): void
+  /** The same for an answer that was forwarded unread: its count, which may be of a part of it only, and its length. */
+  hearForwarded(tokens: TokenCounts | undefined, characters: number, whole: boolean): void
   /** The round came to its end: where nobody reported usage, `fail` throws (P-50). */
   endRound(): void
   /** The attempt is given up for another model's, with every round of it: its tokens cost nothing (P-45). */
@@ -32,18 +32,34 @@ export interface UsageMeter {
   report(): (ModelEvent & { type: 'usage' }) | undefined
 }
 
+interface Round {
+  request: ModelRequest
+  /** Of what was said so far. */
+  characters: number
+  events: number
+  /** The upstream has counted all of it. */
+  counted: boolean
+  /** What it had counted when the answer began. */
+  begun: TokenCounts | undefined
+}
+
 /** Sums the tokens of all rounds of a request, and estimates those nobody reported, as CFG-31 has it. */
 export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']): UsageMeter {
   let settled: UsageTotal = { tokens: noTokens, estimated: false }
   let reported: (ModelEvent & { type: 'usage' }) | undefined
-  let round: { request: ModelRequest; characters: number; events: number; counted: boolean } | undefined
+  let round: Round | undefined
   /** What stood when the attempt began. */
   let before: { settled: UsageTotal; reported: (ModelEvent & { type: 'usage' }) | undefined } | undefined
   let asked = false
 
   const withRound = (): UsageTotal => {
-    if (round === undefined || round.counted || round.events === 0 || policy === 'allow_free') return settled
-    return { tokens: addTokens(settled.tokens, estimate(round.request, round.characters)), estimated: true }
+    if (round === undefined || round.counted || round.events === 0) return settled
+    const { begun, request, characters } = round
+    if (policy === 'allow_free') return begun ? { ...settled, tokens: addTokens(settled.tokens, begun) } : settled
+    const guess = estimate(request, characters)
+    // what was counted before the answer was over leaves out the rest of it, never what went in
+    const tokens = begun ? { ...begun, output: Math.max(begun.output, guess.output) } : guess
+    return { tokens: addTokens(settled.tokens, tokens), estimated: true }
   }
 
   return {
@@ -51,21 +67,23 @@ export function meterUsage(policy: GatewaySettings['streamMissingUsagePolicy']):
       asked = true
       settled = withRound()
       before ??= { settled, reported }
-      round = { request, characters: 0, events: 0, counted: false }
+      round = { request, characters: 0, events: 0, counted: false, begun: undefined }
     },
     hear(event) {
       if (round === undefined) return
       round.events += 1
       if (event.type === 'delta') round.characters += event.text.length
+      if (event.type === 'start') round.begun = event.tokens
       if (event.type !== 'usage') return
       round.counted = true
       settled = { ...settled, tokens: addTokens(settled.tokens, event.tokens) }
       reported = reported === undefined ? event : addReports(reported, event)
     },
-    hearForwarded(tokens, characters) {
+    hearForwarded(tokens, characters, whole) {
       if (round === undefined) return
-      round = { ...round, characters, events: 1, counted: tokens !== undefined }
-      if (tokens) settled = { ...settled, tokens: addTokens(settled.tokens, tokens) }
+      const counted = whole && tokens !== undefined
+      round = { ...round, characters, events: 1, counted, begun: tokens }
+      if (counted) settled = { ...settled, tokens: addTokens(settled.tokens, tokens) }
     },
     endRound() {
       const uncounted = round !== undefined && !round.counted

@@ -20,6 +20,8 @@ export interface Walk<A extends Asked = Attempt> {
   readonly current: A
   /** Begins its attempt; `over` ends it. */
   start(): { signal: AbortSignal }
+  /** Its model is asked now, for the first time in this attempt. */
+  asking(): void
   /** Something of its answer goes out: no other candidate is tried any more (L-37). */
   began(): void
   answered(): void
@@ -85,7 +87,7 @@ export function openWalk<A extends Asked>(needs: WalkNeeds<A>): Walk<A> {
     passed.add(1, { provider: provider.name, why: current?.number === number ? 'uncarried' : 'refused' })
   }
 
-  /** What to throw when there is nobody left; undefined where the failure is no reason to ask anybody else. */
+  /** Whether what was thrown is a reason to ask somebody else. */
   function mayMoveOn(thrown: unknown): thrown is UpstreamFault | Uncarried {
     if (begun || over()) return false
     if (thrown instanceof Uncarried) return true
@@ -108,6 +110,7 @@ export function openWalk<A extends Asked>(needs: WalkNeeds<A>): Walk<A> {
       time = openAttemptTime(rules.attemptTimeoutMs, request.signal)
       return { signal: time.signal }
     },
+    asking: () => time?.asking(),
     began() {
       begun = true
       time?.began()

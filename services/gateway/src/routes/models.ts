@@ -14,6 +14,8 @@ export interface ListedModel {
   contextTokens?: number
   /** Of a policy or an alias: what it stands for. */
   candidates?: readonly string[]
+  /** Of a seat: what its backend runs by itself. */
+  seat?: { executed: readonly string[]; delegated: string | null }
 }
 
 const entry = z.strictObject({
@@ -24,14 +26,28 @@ const entry = z.strictObject({
   context_window: z.int().optional().describe('Tokens of question and answer together, where the provider says so'),
   candidates: z.array(z.string()).optional().describe('The models that a routing policy or an alias stands for'),
 })
+const ofOperator = entry.extend({
+  provider_executed_tools: z.array(z.string()).optional().describe('Tools that the backend runs; to the operator only'),
+  delegated_search: z.string().nullable().optional().describe('The backend’s search tool that it takes only alone'),
+  tools_refused_recently: z
+    .boolean()
+    .optional()
+    .describe('Whether the backend refused the tools of a request in the last hour'),
+})
 const tags = ['models']
+
+export interface ModelRouteNeeds {
+  listModels(): readonly ListedModel[]
+  /** Whether a seat's backend refused the tools of a request lately. */
+  refusedTools?(seat: string): boolean
+}
 
 /**
  * `/models` in OpenAI's shape: models that the operator listed or the providers list, policies and aliases, less what the
  * key may not use (A-07).
  */
 export const modelRoutes =
-  ({ listModels }: { listModels(): readonly ListedModel[] }): FastifyPluginCallbackZod =>
+  ({ listModels, refusedTools = () => false }: ModelRouteNeeds): FastifyPluginCallbackZod =>
   (app, _options, done) => {
     app.get(
       '/models',
@@ -39,23 +55,40 @@ export const modelRoutes =
         schema: {
           tags,
           summary: 'List models',
-          response: { 200: z.strictObject({ object: z.literal('list'), data: z.array(entry) }) },
+          response: { 200: z.strictObject({ object: z.literal('list'), data: z.array(ofOperator) }) },
         },
       },
-      async ({ identity }) => ({ object: 'list' as const, data: permitted(identity).map(show) }),
+      async ({ identity }) => ({
+        object: 'list' as const,
+        data: permitted(identity).map((model) => shown(model, identity)),
+      }),
     )
 
     // a wildcard, since names of models have slashes in them
     app.get(
       '/models/*',
-      { schema: { tags, summary: 'Show a model', params: z.object({ '*': z.string() }), response: { 200: entry } } },
+      {
+        schema: { tags, summary: 'Show a model', params: z.object({ '*': z.string() }), response: { 200: ofOperator } },
+      },
       async ({ identity, params: { '*': id } }) => {
         const found = permitted(identity).find((model) => model.id === id)
         if (!found) throw new Fault('not_found', `Model '${id}' not found`)
-        return show(found)
+        return shown(found, identity)
       },
     )
     done()
+
+    /** What a seat's backend runs is the operator's to know (PE-55). */
+    function shown(model: ListedModel, { kind }: Identity) {
+      const { id, seat } = model
+      if (seat === undefined || kind !== 'master') return show(model)
+      return {
+        ...show(model),
+        provider_executed_tools: [...seat.executed],
+        delegated_search: seat.delegated,
+        tools_refused_recently: refusedTools(id),
+      }
+    }
 
     function permitted({ allowedModels }: Identity): ListedModel[] {
       return listModels().flatMap((model) => {

@@ -13,5 +13,9 @@ export function listedModels(models: ModelRegistry, routing: Routing, discovery:
     if (listed.length > 0) return listed.map((model) => ({ id: `${name}:${model}`, provider: name }))
     return discovery.of(name).map(({ model, ...known }) => ({ id: `${name}:${model}`, provider: name, ...known }))
   })
-  return [...named, ...each]
+  const seats = models.seats().map(({ name, selector, tools }) => {
+    const of = { executed: tools?.executed ?? [], delegated: tools?.delegated ?? null }
+    return { id: name, provider: 'tollgate', candidates: [selector], seat: of }
+  })
+  return [...named, ...seats, ...each]
 }
