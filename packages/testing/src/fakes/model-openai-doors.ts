@@ -24,7 +24,7 @@ export async function fakeOpenAiDoors({ apiKey }: { apiKey?: string } = {}): Pro
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await readText(request)
     const body = text === '' ? {} : (JSON.parse(text) as FakeJson)
-    const path = request.url ?? '/'
+    const path = new URL(request.url ?? '/', 'http://fake').pathname
     const { authorization } = request.headers
     doors.requests.push({ path, body, authorization })
     const failure = doors.fail.shift()

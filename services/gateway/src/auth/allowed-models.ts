@@ -1,6 +1,4 @@
-import { Fault } from '@tollgate/contracts'
 import { z } from 'zod'
-import type { Identity } from './identity.ts'
 
 /** `instance:model`, `instance:*` or `instance:prefix*` (A-07). */
 export const modelPattern = z
@@ -12,12 +10,6 @@ export const modelPattern = z
 /** Whether a list lets a model through; null is any model, an empty list none. */
 export const permits = (allowed: readonly string[] | null, model: string): boolean =>
   allowed === null || allowed.some((pattern) => covers(pattern, model))
-
-export function refuseModel(identity: Pick<Identity, 'allowedModels'>, model: string): void {
-  if (!permits(identity.allowedModels, model)) {
-    throw new Fault('forbidden', `Model '${model}' is not permitted for this API key.`)
-  }
-}
 
 /** A key's list may not reach further than its user's. */
 export const isBroader = (list: readonly string[], limit: readonly string[] | null): boolean =>

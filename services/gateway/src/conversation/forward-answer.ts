@@ -25,10 +25,13 @@ export async function forwardAnswer(exchange: Exchange, { walk, usage, tally }: 
   let told: Fault | undefined
 
   const attempt = walk.start()
+  walk.asking()
   usage.beginRound(asked)
   try {
     const forwarded = await provider.forward(asked, out, { signal: attempt.signal, deadline })
-    usage.hearForwarded(forwarded.tokens, forwarded.outputCharacters)
+    // an answer that was broken off before it said why it ended was counted in part at most (BR-139)
+    const whole = forwarded.fault === undefined || forwarded.finish !== undefined
+    usage.hearForwarded(forwarded.tokens, forwarded.outputCharacters, whole)
     told = forwarded.fault?.failure === 'cancelled' ? undefined : forwarded.fault
     if (forwarded.fault) throw forwarded.fault
     usage.endRound()

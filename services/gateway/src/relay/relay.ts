@@ -82,6 +82,7 @@ export async function relay(
     for (;;) {
       const { provider, model } = walk.current
       const attempt = walk.start()
+      walk.asking()
       try {
         meter.ask()
         const answer = await provider.relay(path, JSON.stringify({ ...body, model }), {

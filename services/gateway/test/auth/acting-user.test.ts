@@ -1,10 +1,23 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { z } from 'zod'
 import { actFor } from '../../src/auth/acting-user.ts'
-import { refuseModel } from '../../src/auth/allowed-models.ts'
 import type { Dialect } from '../../src/conversation/turn.ts'
+import { openModels } from '../../src/models/registry.ts'
+import { candidatesOf } from '../../src/routing/candidates.ts'
+import { silent } from '../brokers.ts'
 import { type Rig, startRig } from '../rig.ts'
 
+const registry = openModels({
+  providers: {
+    openai: { models: [] },
+    anthropic: { models: [] },
+    hf: { type: 'vllm', models: [] },
+    anything: { type: 'vllm', models: [] },
+  },
+  seats: {},
+  demo: false,
+  log: silent,
+})
 let rig: Rig
 beforeAll(async () => {
   rig = await startRig({
@@ -16,7 +29,7 @@ beforeAll(async () => {
         app.post<{ Params: { dialect: Dialect } }>('/act/:dialect', {}, async (request) => {
           const { model, user } = z.object({ model: z.string(), user: z.string().optional() }).parse(request.body)
           const acting = await actFor(request.identity, user, { dialect: request.params.dialect, identities, settings })
-          refuseModel(acting, model)
+          candidatesOf({ policy: undefined, candidates: [model], rules: {} }, model, acting, registry, 'chat')
           return acting
         })
       },

@@ -220,6 +220,29 @@ describe('discovery of models', () => {
     expect(fakes.one.requests.length).toBe(ended)
   })
 
+  test('reads the list of the Messages API, with its times and sizes', async () => {
+    const own = openModels({
+      providers: { claude: { type: 'anthropic', apiBase: fakes.two.url, models: [] } },
+      seats: {},
+      demo: false,
+      log: silent,
+    })
+    fakes.two.models = {
+      data: [
+        { type: 'model', id: 'opus', created_at: '2026-02-04T00:00:00Z', max_input_tokens: 200_000 },
+        { type: 'model', id: 'old', created_at: 'unknown', max_input_tokens: 0 },
+      ],
+      has_more: false,
+    }
+    const providers = own.instances().map(({ provider }) => provider)
+    const discovery = openDiscovery({ providers, everyMs: 3_600_000, log: silent })
+    await expect
+      .poll(() => discovery.of('claude'))
+      .toEqual([{ model: 'opus', created: 1_770_163_200, contextTokens: 200_000 }, { model: 'old' }])
+    await discovery.close()
+    await own.close()
+  })
+
   test('keeps so many models of a provider and no more', async () => {
     const { discovery } = await listing(Array.from({ length: 2_500 }, (_one, n) => ({ id: `m${n}` })))
     await expect.poll(() => discovery.of('one').length).toBe(2_000)

@@ -225,8 +225,11 @@ describe('cool-downs', () => {
 describe('the time of an attempt', () => {
   const fired = (signal: AbortSignal) => new Promise((aborted) => signal.addEventListener('abort', aborted))
 
-  test('ends when it is over, or with the request', async () => {
+  test('begins when the model is asked, and ends when it is over or with the request', async () => {
     const time = openAttemptTime(5, new AbortController().signal)
+    await new Promise((later) => setTimeout(later, 30))
+    expect(time.late()).toBe(false)
+    time.asking()
     await fired(time.signal)
     expect(time.late()).toBe(true)
     const request = new AbortController()
@@ -239,6 +242,7 @@ describe('the time of an attempt', () => {
   test('counts no more once the answer has begun, but the request’s still does', async () => {
     const request = new AbortController()
     const time = openAttemptTime(5, request.signal)
+    time.asking()
     time.began()
     await new Promise((later) => setTimeout(later, 30))
     expect([time.signal.aborted, time.late()]).toEqual([false, false])
