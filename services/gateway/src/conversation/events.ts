@@ -18,6 +18,8 @@ export type ModelEvent =
       /** The instance that answers, said by the loop. */
       provider?: string
       extra?: JsonObject
+      /** What the upstream has counted so far: should its answer break off, nobody tells more (BR-139). */
+      tokens?: TokenCounts
       /** The envelope as its upstream began it, for clients of that upstream's dialect. */
       raw?: Raw
     }

@@ -36,12 +36,14 @@ export function messagesReader(origin: Origin, log: Log): MessagesReader {
     started = true
     usage.read(message.usage)
     const { id, model } = message
+    const counted = usage.total()
     return [
       {
         type: 'start',
         id: id || undefined,
         created: undefined,
         model: model || undefined,
+        ...(counted && { tokens: counted.tokens }),
         raw: { dialect: 'messages', value: message as JsonObject },
       },
     ]

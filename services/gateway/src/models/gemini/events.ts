@@ -85,10 +85,17 @@ export function geminiReader(origin: Origin, log: Log): GeminiReader {
       if (!read.success) throw brokenAnswer('unreadable', origin, new Error('a piece has an unexpected shape'))
       const { candidates, promptFeedback, usageMetadata, modelVersion, responseId } = read.data
       const out: ModelEvent[] = []
+      usage = countedIn(usageMetadata) ?? usage
       if (!started && (candidates?.length || promptFeedback?.blockReason)) {
         started = true
         const model = modelVersion || undefined
-        out.push({ type: 'start', id: responseId || undefined, created: undefined, model })
+        out.push({
+          type: 'start',
+          id: responseId || undefined,
+          created: undefined,
+          model,
+          ...(usage && { tokens: usage }),
+        })
       }
       for (const { index, content, finishReason } of candidates ?? []) {
         if (index != null && index !== 0) throw brokenAnswer('unreadable', origin, new Error('more than one candidate'))
@@ -96,7 +103,6 @@ export function geminiReader(origin: Origin, log: Log): GeminiReader {
         reason = finishReason ?? reason
       }
       reason ??= promptFeedback?.blockReason ?? undefined
-      usage = countedIn(usageMetadata) ?? usage
       return out
     },
 
