@@ -61,13 +61,15 @@ function nearestOf(frames: Buffer, finders: readonly Finder[]): (from: number) =
   }
 }
 
-function frameStart(frames: Buffer, at: number): number {
+/** Where the frame around `at` begins. */
+export function frameStart(frames: Buffer, at: number): number {
   const lf = frames.lastIndexOf('\n\n', at)
   const crlf = frames.lastIndexOf('\n\r\n', at)
   return Math.max(lf < 0 ? 0 : lf + 2, crlf < 0 ? 0 : crlf + 3)
 }
 
-function frameEnd(frames: Buffer, at: number): number {
+/** Where it ends, its blank line included. */
+export function frameEnd(frames: Buffer, at: number): number {
   const lf = frames.indexOf('\n\n', at)
   const crlf = frames.indexOf('\n\r\n', at)
   return Math.min(lf < 0 ? frames.length : lf + 2, crlf < 0 ? frames.length : crlf + 3)

@@ -2,8 +2,8 @@ import type { TokenCounts } from '@tollgate/contracts'
 import { isObject } from '../../conversation/json.ts'
 import type { JsonObject } from '../../conversation/turn.ts'
 import type { Watch } from '../forward-stream.ts'
-import { placesOf, scanFrames, type Verdict } from '../scan.ts'
-import type { SseFrame } from '../sse.ts'
+import { frameEnd, frameStart, placesOf, scanFrames, type Verdict } from '../scan.ts'
+import { type SseFrame, sseParser } from '../sse.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
 import { finishReason } from './events.ts'
@@ -12,11 +12,8 @@ import { countedIn } from './usage.ts'
 /** Words for whose sake a frame is parsed. Written raw, none can stand inside a JSON string. */
 const FINDERS = ['"response"', '"error"', '[DONE]'].map(placesOf)
 const CALL = Buffer.from('"function_call"')
-const DELTA = Buffer.from('"response.output_text.delta"')
-/** About what a piece of text costs beside its text. */
-const ENVELOPE =
-  'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"msg_0123456789abcdef","output_index":0,"content_index":0,"delta":"","sequence_number":10}\n\n'
-    .length
+/** How the type of everything that is said piece by piece ends; frames have it once. */
+const DELTA = Buffer.from('.delta"')
 
 /**
  * Frames are found and judged by their bytes; only those that hold the response itself are parsed, and written anew for
@@ -28,8 +25,11 @@ export function responsesWatch(origin: Origin, model: string): Watch {
   let called = false
   let why: string | undefined
   let tokens: TokenCounts | undefined
-  let deltas = 0
   let bytesThrough = 0
+  /** What is said in pieces: other frames only say it again. */
+  let said = { pieces: 0, bytes: 0 }
+  /** What the first of them would measure with an empty text in it. */
+  let envelope: number | undefined
 
   function judge({ event, data }: SseFrame, bytes: number): Verdict {
     if (data === '[DONE]') return [] // compatible servers add it, and clients get one of this gateway's
@@ -57,9 +57,17 @@ export function responsesWatch(origin: Origin, model: string): Watch {
     return { end: [frame] }
   }
 
+  function count(frames: Buffer): void {
+    for (let at = frames.indexOf(DELTA); at >= 0; at = frames.indexOf(DELTA, at + DELTA.length)) {
+      const frame = frames.subarray(frameStart(frames, at), frameEnd(frames, at))
+      envelope ??= envelopeOf(frame)
+      said = { pieces: said.pieces + 1, bytes: said.bytes + frame.length }
+    }
+  }
+
   return {
     look(frames) {
-      for (let at = frames.indexOf(DELTA); at >= 0; at = frames.indexOf(DELTA, at + DELTA.length)) deltas++
+      count(frames)
       called ||= frames.includes(CALL)
       bytesThrough += frames.length
       // every frame is read until the answer has begun
@@ -69,8 +77,16 @@ export function responsesWatch(origin: Origin, model: string): Watch {
     done: () => done,
     tokens: () => tokens,
     finish: () => (done ? finishReason(why, called) : undefined),
-    outputCharacters: () => Math.max(0, bytesThrough - deltas * ENVELOPE),
+    outputCharacters: () =>
+      said.pieces === 0 ? bytesThrough : Math.max(0, said.bytes - said.pieces * (envelope ?? 0)),
   }
+}
+
+/** Undefined for a frame that is none. */
+function envelopeOf(frame: Buffer): number | undefined {
+  const [read] = sseParser().push(frame)
+  const delta = read && parse(read.data)?.delta
+  return typeof delta === 'string' ? frame.length - Buffer.byteLength(JSON.stringify(delta)) + '""'.length : undefined
 }
 
 function reasonIn({ incomplete_details: details }: JsonObject): string | undefined {
