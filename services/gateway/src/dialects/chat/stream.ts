@@ -41,6 +41,8 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
   /** Where the latest block of text begins in the content: what cites a page does so for that one. */
   let textStart = 0
   let usage = ''
+  /** All of them go out at once, as vendors do it: clients keep the latest list alone (BR-075). */
+  const citations: JsonObject[] = []
 
   function start({ id, created, extra }: ModelEvent & { type: 'start' }): string {
     if (head !== '') return ''
@@ -100,9 +102,11 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
 
   function extra({ dialect, value }: ModelEvent & { type: 'extra' }): string {
     if (dialect === 'chat') return extraFrame(value)
-    if (!citesPage(value)) return ''
-    return deltaFrame(`{"annotations":${JSON.stringify([annotation(value, textStart, textLength)])}}`)
+    if (citesPage(value)) citations.push(annotation(value, textStart, textLength))
+    return ''
   }
+
+  const cited = (): string => (citations.length === 0 ? '' : deltaFrame(`{"annotations":${JSON.stringify(citations)}}`))
 
   /** Part of a chunk in this dialect's own shape, with what only this writer knows added. */
   function extraFrame({ choices, ...top }: JsonObject): string {
@@ -136,7 +140,7 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
           usage = includeUsage ? bareFrame('usage', chatUsage(event)) : ''
           return ''
         case 'finish':
-          return `${choice}{},"finish_reason":${JSON.stringify(chatFinish(event))}}]}\n\n${usage}`
+          return `${cited()}${choice}{},"finish_reason":${JSON.stringify(chatFinish(event))}}]}\n\n${usage}`
         case 'close':
         case 'signature':
         // named in a header (C-06)
