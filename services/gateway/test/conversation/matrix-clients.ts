@@ -14,6 +14,8 @@ export interface Heard {
   tokens: Partial<TokenCounts>
   /** What the client sends back of it. */
   echo: Body[]
+  /** The answer as the client has put it together. */
+  raw: object
 }
 
 export interface Asked {
@@ -25,6 +27,7 @@ export interface Asked {
   history: Body[]
   tools?: Body[] | undefined
   extra?: Body | undefined
+  headers?: Record<string, string> | undefined
   signal?: AbortSignal | undefined
   /** The gateway has said how the request went. */
   begun?: (() => void) | undefined
@@ -80,21 +83,24 @@ const chat: MatrixClient = {
   user: (content) => ({ role: 'user', content }),
   result: (tool_call_id, content) => ({ role: 'tool', tool_call_id, content }),
   async ask(asked) {
-    const { model, streamed, history, tools, extra, signal, begun } = asked
+    const { model, streamed, history, tools, extra, headers, signal, begun } = asked
     const heard = listening(begun)
     const { completions } = openAi(asked, heard).chat
     const body = { model, messages: history, ...(tools && { tools }), ...extra } as Body
     let completion: OpenAI.ChatCompletion
     let thinking = ''
     if (streamed) {
-      const stream = completions.stream({ ...body, stream_options: { include_usage: true } } as never, { signal })
+      const stream = completions.stream({ ...body, stream_options: { include_usage: true } } as never, {
+        signal,
+        headers,
+      })
       // of what other vendors add the client puts nothing together
       stream.on('chunk', ({ choices: [choice] }) => {
         thinking += (choice?.delta as { reasoning_content?: string } | undefined)?.reasoning_content ?? ''
       })
       completion = await stream.finalChatCompletion()
       promises.chat(await heard.text())
-    } else completion = (await completions.create(body as never, { signal })) as OpenAI.ChatCompletion
+    } else completion = (await completions.create(body as never, { signal, headers })) as OpenAI.ChatCompletion
     const [{ message, finish_reason: finish }] = completion.choices as [OpenAI.ChatCompletion.Choice]
     thinking ||= (message as { reasoning_content?: string }).reasoning_content ?? ''
     const calls = (message.tool_calls ?? []).flatMap((call) => (call.type === 'function' ? [call] : []))
@@ -112,6 +118,7 @@ const chat: MatrixClient = {
         cacheWrite,
         reasoning: usage?.completion_tokens_details?.reasoning_tokens ?? 0,
       },
+      raw: message,
       echo: [
         {
           role: 'assistant',
@@ -137,7 +144,7 @@ const messages: MatrixClient = {
   tools: { ...gatewayTools, weather: { name: 'get_weather', input_schema: schema } },
   user: (content) => ({ role: 'user', content }),
   result: (tool_use_id, content) => ({ role: 'user', content: [{ type: 'tool_result', tool_use_id, content }] }),
-  async ask({ url, key, model, streamed, history, tools, extra, signal, begun }) {
+  async ask({ url, key, model, streamed, history, tools, extra, headers, signal, begun }) {
     const heard = listening(begun)
     const client = new Anthropic({
       apiKey: key,
@@ -149,9 +156,9 @@ const messages: MatrixClient = {
     const body = asked as unknown as Anthropic.MessageCreateParamsNonStreaming
     let message: Anthropic.Message
     if (streamed) {
-      message = await client.messages.stream(body, { signal }).finalMessage()
+      message = await client.messages.stream(body, { signal, headers }).finalMessage()
       promises.messages(await heard.text())
-    } else message = await client.messages.create(body, { signal })
+    } else message = await client.messages.create(body, { signal, headers })
     const said = (type: string, member: string) =>
       message.content.flatMap((block) => (block.type === type ? [(block as unknown as Body)[member]] : [])).join('')
     const { usage } = message
@@ -169,6 +176,7 @@ const messages: MatrixClient = {
         cacheWrite: usage.cache_creation_input_tokens ?? 0,
       },
       echo: [{ role: 'assistant', content: message.content }],
+      raw: message,
     }
   },
 }
@@ -178,15 +186,15 @@ const responses: MatrixClient = {
   user: (content) => ({ role: 'user', content }),
   result: (call_id, output) => ({ type: 'function_call_output', call_id, output }),
   async ask(asked) {
-    const { model, streamed, history, tools, extra, signal, begun } = asked
+    const { model, streamed, history, tools, extra, headers, signal, begun } = asked
     const heard = listening(begun)
     const client = openAi(asked, heard).responses
     const body = { model, input: history, store: false, ...(tools && { tools }), ...extra } as never
     let answer: OpenAI.Responses.Response
     if (streamed) {
-      answer = await client.stream(body, { signal }).finalResponse()
+      answer = await client.stream(body, { signal, headers }).finalResponse()
       promises.responses(await heard.text())
-    } else answer = (await client.create(body, { signal })) as OpenAI.Responses.Response
+    } else answer = (await client.create(body, { signal, headers })) as OpenAI.Responses.Response
     const calls = answer.output.flatMap((item) => (item.type === 'function_call' ? [item] : []))
     const finish = answer.status === 'incomplete' ? 'length' : calls.length > 0 ? 'tool_calls' : 'stop'
     const { usage } = answer
@@ -206,6 +214,7 @@ const responses: MatrixClient = {
         reasoning: usage?.output_tokens_details?.reasoning_tokens ?? 0,
       },
       // what the client's own helper adds is nothing that an API takes back
+      raw: answer,
       echo: (answer.output as unknown as Body[]).map(({ parsed_arguments: _, ...item }) => item),
     }
   },

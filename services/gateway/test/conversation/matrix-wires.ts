@@ -101,6 +101,14 @@ const all = {
   },
 } satisfies Record<string, MatrixWire>
 
+/** A stream to the end of the frame that first says `text`. */
+export function upTo(stream: string, text: string): string {
+  const from = stream.indexOf(text)
+  const rest = /^.*?\r?\n\r?\n/s.exec(stream.slice(from))?.[0]
+  if (from < 0 || rest === undefined) throw new Error(`nothing in the stream says ${text}`)
+  return stream.slice(0, from) + rest
+}
+
 export type WireName = keyof typeof all
 export const wires: Record<WireName, MatrixWire> = all
 export const wireNames = Object.keys(wires) as WireName[]
