@@ -16,6 +16,7 @@ COMMAND = struct.Struct(">I")
 #: its end: whether it was started, and its status or the reason
 ENDED = struct.Struct(">Bi")
 _CONTROL = 3
+_FD = struct.Struct("@i")
 
 
 def run(control, shell, environment):
@@ -29,10 +30,17 @@ def run(control, shell, environment):
         signal.signal(number, signal.SIG_DFL)
     supervisor = socket.socket(fileno=_CONTROL)
     while True:
-        head, pipes, _flags, _address = socket.recv_fds(supervisor, COMMAND.size, 2, socket.MSG_CMSG_CLOEXEC)
+        head, pipes = _take(supervisor)
         if len(head) != COMMAND.size or len(pipes) != 2:
             os._exit(0)
         supervisor.sendall(_run(shell, environment, _receive(supervisor, *COMMAND.unpack(head)), pipes))
+
+
+def _take(supervisor):
+    """The head of a command and its pipes, which no shell inherits (`recv_fds` of older Pythons lets the flag fall)."""
+    room = socket.CMSG_SPACE(2 * _FD.size)
+    head, ancillary, _flags, _address = supervisor.recvmsg(COMMAND.size, room, socket.MSG_CMSG_CLOEXEC)
+    return head, [fd for _level, _kind, data in ancillary for (fd,) in _FD.iter_unpack(data)]
 
 
 def _run(shell, environment, text, pipes):
