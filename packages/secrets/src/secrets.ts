@@ -31,7 +31,7 @@ export function openSecrets(keys: string | undefined): Secrets {
       if (!first) {
         throw new Fault(
           'invalid_request',
-          'secrets cannot be stored: set OTARI_SECRET_KEY to a Fernet key on the gateway',
+          'secrets cannot be stored: set OTARI_SECRET_KEY to a Fernet key on the gateway, and on every service that stores them',
         )
       }
       return seal(first, text)
