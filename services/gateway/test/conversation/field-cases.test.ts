@@ -1,5 +1,6 @@
+import { permitsHost } from '@tollgate/http'
 import { callsTools, type FakeJson, says } from '@tollgate/testing'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { dialects } from './matrix-clients.ts'
 import { openMatrix, type Round } from './matrix-rig.ts'
 import { upTo, wireNames, wires } from './matrix-wires.ts'
@@ -116,6 +117,72 @@ describe.each(everyPair)('a %s client over the %s wire', (dialect, wire) => {
       await expect.poll(talk.settled, OFTEN).toMatchObject([{}, { lines: [] }])
     }
     expect(matrix.refusals()).toEqual([])
+  })
+})
+
+describe.each(wireNames)('over the %s wire', (wire) => {
+  const fetches = (url: string, id: string) => ({ name: 'web_fetch', input: { url }, id })
+
+  test.each([true, false])(
+    'BR-072 F-09 F-10 the vendor’s fetch by a dated keyword runs here, within its own limits; streamed: %s',
+    async (streamed) => {
+      const { brokers } = matrix.gateway
+      const { asked, fetch: fetchPage } = brokers
+      // the worker judges hosts before it asks for any
+      brokers.fetch = async (input, signal) =>
+        permitsHost(input.policy, new URL(input.url).hostname)
+          ? fetchPage(input, signal)
+          : { status: 'failed', failure: 'domain_disallowed', label: 'builtin:builtin_fetch' }
+      onTestFinished(() => {
+        brokers.fetch = fetchPage
+      })
+      for (const [first, second, uses] of [
+        ['https://docs.example/a', 'https://evil.example/', 5],
+        ['https://docs.example/a', 'https://docs.example/b', 1],
+        ['https://sub.docs.example/a', 'https://docs.example.evil.test/', undefined],
+        ['https://docs.example/a', 'http://169.254.169.254@evil.example/', undefined],
+      ] as const) {
+        const talk = matrix.talk('messages', wire, [
+          callsTools([fetches(first, 'call_1')]),
+          callsTools([fetches(second, 'call_2')]),
+          says('Read.'),
+        ])
+        const before = asked.fetch.length
+        const keyword = {
+          type: 'web_fetch_20250910',
+          name: 'web_fetch',
+          allowed_domains: ['docs.example'],
+          max_content_tokens: 50,
+          ...(uses !== undefined && { max_uses: uses }),
+        }
+        const { text } = await talk.ask(streamed, { tools: [keyword], headers: { 'otari-web-fetch': 'otari' } })
+        expect(text).toBe('Read.')
+        const permitted = asked.fetch
+          .slice(before)
+          .filter(({ url, policy }) => permitsHost(policy, new URL(url).hostname))
+        expect(permitted.map(({ url }) => url)).toEqual([first])
+        const [one, two, three] = talk.sent().map((body) => JSON.stringify(body))
+        expect(one).not.toContain('web_fetch_20250910')
+        expect(two).toContain('Page text')
+        expect(three).toContain('[tool error]')
+        const outcomes = talk.settled().flatMap(({ lines }) => lines.map(({ outcome }) => outcome))
+        expect(outcomes).toEqual(['ok', 'error'])
+      }
+      expect(matrix.refusals()).toEqual([])
+    },
+  )
+
+  test.each(dialects)('BR-074 a %s client is shown no citation of what a model only says', async (dialect) => {
+    for (const streamed of [true, false]) {
+      const talk = matrix.talk(dialect, wire, [
+        callsTools([search('red')]),
+        says('As https://site.test/1 and [2](https://invented.example/) tell.'),
+      ])
+      const { text, raw } = await talk.ask(streamed, { tools: [talk.client.tools.search] })
+      expect(text).toContain('invented.example')
+      const inCitations = JSON.stringify(raw).match(/"(url_citation|web_search_result_location)"/g)
+      expect(inCitations).toBeNull()
+    }
   })
 })
 

@@ -59,8 +59,7 @@ export async function openMatrix() {
           })
         },
         /** Bodies as the upstream got them. */
-        sent: (): FakeJson[] =>
-          fakes[wire].requests.map(({ body }) => body).filter((body) => JSON.stringify(body).includes(said)),
+        sent: (): FakeJson[] => fakes[wire].requests.filter(({ text }) => text.includes(said)).map(({ body }) => body),
         settled: () => brokers.settled.filter((row) => row.model === model),
         left: () => plays.get(number)?.length ?? 0,
       }

@@ -309,7 +309,7 @@ describe.concurrent.each(everyPair)('a %s client over the %s wire is told', (dia
   test.for(Object.entries(refusals))(
     'by a status of %s before the first byte',
     async ([, { round, status, streams }], { expect }) => {
-      for (const streamed of streams ? [true] : [true, false]) {
+      for (const streamed of streams || !hasFastLane(dialect, wire) ? [true] : [true, false]) {
         for (const tools of hasFastLane(dialect, wire) ? [false, true] : [true]) {
           const talk = matrix.talk(dialect, wire, [round])
           const refused = talk.ask(streamed, tools ? { tools: [talk.client.tools.search] } : {})
