@@ -166,3 +166,31 @@ describe('the web MCP server’s variables', () => {
     expect(JSON.stringify(effectiveConfig(loaded))).not.toContain('canary')
   })
 })
+
+describe('a model with tools of its backend', () => {
+  const seat = (more: string) =>
+    loadConfig(file(`models:\n  COREPUNK23:\n    provider: router\n    model: m\n${more}`), {})
+
+  test('PE-42 PE-43 PE-70 is refused with both settings, whatever they name', () => {
+    for (const listed of ['web_search', '$other']) {
+      const both = `    delegated_search: web_search\n    provider_executed_tools: ["${listed}"]\n`
+      expect(() => seat(both)).toThrow(
+        `agent "COREPUNK23" sets both \`delegated_search\` ("web_search") and \`provider_executed_tools\` (["${listed}"]); they are alternatives — `,
+      )
+      expect(() => seat(both)).toThrow('Clear `provider_executed_tools` to keep the delegated form')
+    }
+  })
+
+  test('PE-02 PE-46 names no blank tool and none twice, and a name stays as it is written', () => {
+    for (const wrong of ['provider_executed_tools: [""]', 'provider_executed_tools: [" "]', 'delegated_search: ""'])
+      expect(() => seat(`    ${wrong}\n`)).toThrow('must name a tool of the backend')
+    expect(() => seat('    provider_executed_tools: [a, a]\n')).toThrow('must name each tool once')
+    const { config } = seat('    provider_executed_tools: ["$Some_Tool", " $x "]\n')
+    expect(config.models.COREPUNK23).toMatchObject({
+      provider_executed_tools: ['$Some_Tool', ' $x '],
+      provider_tool_max_calls: 10,
+      web_search_keyword: 'otari',
+    })
+    expect(seat('').config.models.COREPUNK23).toMatchObject({ provider_executed_tools: [] })
+  })
+})

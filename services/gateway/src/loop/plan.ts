@@ -138,7 +138,7 @@ export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInp
     return { action: 'run', tool: own }
   }
   const tool = toolForKeyword(entry.type)
-  const unclaimed: Verdict = runsAtBackend(entry, target.seat, tool === webSearch)
+  const unclaimed: Verdict = runsAtBackend(entry, target.seat, turn, tool === webSearch)
     ? { action: 'backend' }
     : { action: 'forward' }
   if (tool === undefined) return unclaimed

@@ -29,11 +29,20 @@ export function builtinNamed(entry: ToolEntry): string | undefined {
   return isObject(declared) && typeof declared.name === 'string' ? declared.name : undefined
 }
 
-/** Whether the backend of the seat runs what the entry declares, so that it is declared once and by the gateway (PE-61). */
-export function runsAtBackend(entry: ToolEntry, seat: SeatTools | undefined, keyword: boolean): boolean {
+/**
+ * Whether the backend of the seat runs what the entry declares, so that it is declared once and by the gateway: its very
+ * declaration (PE-61), or a search keyword where the operator says so (PE-65).
+ */
+export function runsAtBackend(
+  entry: ToolEntry,
+  seat: SeatTools | undefined,
+  { dialect }: Turn,
+  search: boolean,
+): boolean {
   if (seat === undefined || entry.kind !== 'typed') return false
-  if (seat.executed.includes(builtinNamed(entry) ?? entry.type)) return true
-  return keyword && seat.servesKeyword && (seat.delegated !== undefined || seat.executed.some(isSearchTool))
+  const own = dialect === 'chat' ? (builtinNamed(entry) ?? entry.type) : undefined
+  if (own !== undefined && seat.executed.includes(own)) return true
+  return search && seat.servesKeyword && (seat.delegated !== undefined || seat.executed.some(isSearchTool))
 }
 
 /** The one tool of ours through which a backend searches that takes its search tool only alone (PE-36). */
