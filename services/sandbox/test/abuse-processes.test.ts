@@ -150,6 +150,26 @@ except OSError as error:
     await own.end()
   })
 
+  test.each([
+    ['ends', 'kill -9 $PPID; sleep 60'],
+    ['stops', 'kill -STOP $PPID; echo said'],
+  ])('B10 after a command that %s what started it the next one runs', { timeout: 30_000 }, async (_what, command) => {
+    const own = await backend.open()
+    await own.python('kept = 7')
+    expect((await own.shell(command, 2)).return_code).not.toBe(0)
+    expect(printed(await own.shell('echo next'))).toBe('next\n')
+    expect(printed(await own.python('kept'))).toBe('7\n')
+    await own.end()
+  })
+
+  test('B6 a command runs in a session that has as many processes as it may', { timeout: 30_000 }, async () => {
+    const own = await backend.open()
+    expect(printed(await own.shell('echo first'))).toBe('first\n')
+    await own.python('import subprocess\ntry:\n  while True: subprocess.Popen(["sleep", "1000"])\nexcept OSError: pass')
+    expect(printed(await own.shell('echo $((6 * 7))'))).toBe('42\n')
+    await own.end()
+  })
+
   test('B11 sessions that spin leave time for one that does not', { timeout: 30_000 }, async () => {
     const spinners = await Promise.all([1, 2, 3].map(() => backend.open()))
     await neighbour.during(Promise.all(spinners.map((own) => own.python('while True: pass', 3))))

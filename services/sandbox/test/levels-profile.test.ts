@@ -60,6 +60,7 @@ except OSError as error: print(errno.errorcode.get(error.errno, error.errno))`)
     await writeFile(canary, 'secret')
     await chmod(canary, 0o666)
     await contained.ask('neighbour', 'open("mine.txt", "w").write("secret")')
+    await contained.ask('fresh', '') // one in which no command has run
     // what a path names in one session names nothing of another's
     expect(await tried('open("/workspace/mine.txt").read()')).toBe('ENOENT')
     expect(await tried(`open("${canary}").read()`)).toMatch(/ENOENT|EACCES/)
