@@ -37,6 +37,7 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
 
   function judge(frame: SseFrame, bytes: number): Verdict {
     done = frame.data === '[DONE]'
+    if (done && mender.nameless()) return brokenAnswer('nameless', origin)
     if (done) return began ? { end: lastChunk() } : brokenAnswer('empty', origin)
     const json = parse(frame.data)
     if (json === undefined) return began ? undefined : brokenAnswer('unreadable', origin)
