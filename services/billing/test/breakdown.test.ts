@@ -69,6 +69,32 @@ describe('the lines of a request', () => {
     })
   })
 
+  test('PE-28 PE-29 tell calls that a backend ran by its label, at their fee or a row’s, with the tokens of known results', () => {
+    const ran = (more: object) =>
+      call('$web_search', {
+        label: 'moonshot:$web_search',
+        priceKeys: [{ kind: 'model', key: 'moonshot:$web_search' }],
+        ...more,
+      })
+    const twice = [ran({ reportedCost: '0.005', resultTokens: 8_245 }), ran({ reportedCost: '0.005' })]
+    const { meters, breakdown, cost } = chargeCalls([...twice, onInstance('0.005')], prices(rates))
+    expect(meters).toMatchObject({
+      tools: { $web_search: { billed: 2, errors: 0, unit_rate: '0.00500000', result_tokens: 8_245 } },
+    })
+    expect((meters.tools as Record<string, object>).web_search).not.toHaveProperty('result_tokens')
+    expect(breakdown).toContainEqual({
+      meter: '$web_search_calls',
+      label: 'moonshot:$web_search',
+      units: 2,
+      unitRate: '0.00500000',
+      cost: '0.010000',
+    })
+    expect(cost).toBe(15_000n)
+    const byRow = chargeCalls([ran({})], prices([[model('moonshot:$web_search'), '20000']]))
+    expect(byRow.cost).toBe(20_000n)
+    expect(chargeCalls([ran({})], prices([])).breakdown[0]?.cost).toBeNull()
+  })
+
   test('P-23 name 32 tools at most, our own always, and count the rest as _other', () => {
     const own = [call('code_execution'), onInstance()]
     const foreign = Array.from({ length: 40 }, (_, n) => call(`tool_${n}`))

@@ -1,4 +1,4 @@
-import type { TokenCounts } from '@tollgate/contracts'
+import { Fault, type TokenCounts } from '@tollgate/contracts'
 import { z } from 'zod'
 import type { ToolActivity } from '../conversation/events.ts'
 import type { Message, Part } from '../conversation/turn.ts'
@@ -26,6 +26,9 @@ const told = z.object({
     .catch(undefined),
 })
 
+/** Of one attempt: a settlement, which names each call, must fit into a message. */
+const MOST_RECORDED = 150
+
 const TOO_LARGE = 'The result of that search is too large to be read. Answer now from what you already know.'
 const TOO_MANY = 'No more searches are available. Answer now from the results you already have.'
 
@@ -35,8 +38,23 @@ export function providerCalls(
   tally: Pick<Tally, 'toolRan'>,
 ): ProviderCalls {
   let count = 0
+  /** Said once, it holds for the rest of the attempt: the tool is not offered any more. */
+  let refused: string | undefined
+
+  function judge(calls: readonly ModelCall[], spent: TokenCounts | undefined): string | undefined {
+    if (seat === undefined) return undefined
+    if (count > seat.maxCalls) return TOO_MANY
+    const sizes = calls.map(({ arguments: text }) => readArguments(text).resultTokens ?? 0)
+    const { maxResultTokens = Infinity, contextTokens = Infinity } = seat
+    if (sizes.some((size) => size > maxResultTokens)) return TOO_LARGE
+    const next = sizes.reduce((sum, size) => sum + size, spent === undefined ? 0 : promptAfter(spent))
+    return next > contextTokens ? TOO_LARGE : undefined
+  }
+
   return {
     async made(calls, at) {
+      if (count + calls.length > MOST_RECORDED)
+        throw new Fault('upstream', `the model called tools of its backend more than ${MOST_RECORDED} times`)
       const shown: ToolActivity[] = []
       for (const { id, name, arguments: text } of calls) {
         count += 1
@@ -58,13 +76,8 @@ export function providerCalls(
       return shown
     },
     refusal(calls, spent) {
-      if (seat === undefined || calls.length === 0) return undefined
-      if (count > seat.maxCalls) return TOO_MANY
-      const sizes = calls.map(({ arguments: text }) => readArguments(text).resultTokens ?? 0)
-      const { maxResultTokens = Infinity, contextTokens = Infinity } = seat
-      if (sizes.some((size) => size > maxResultTokens)) return TOO_LARGE
-      const next = sizes.reduce((sum, size) => sum + size, spent === undefined ? 0 : promptAfter(spent))
-      return next > contextTokens ? TOO_LARGE : undefined
+      if (calls.length > 0) refused ??= judge(calls, spent)
+      return calls.length > 0 ? refused : undefined
     },
   }
 }

@@ -4,6 +4,7 @@ import type { JsonObject, ToolChoice, ToolEntry, Turn } from '../conversation/tu
 import type { SeatTools } from '../models/seats.ts'
 import { Uncarried } from '../models/uncarried.ts'
 import { delegatedSearch } from '../tools/delegated-search.ts'
+import { noOptions } from '../tools/tool.ts'
 import type { Owned } from './plan.ts'
 
 /** The one mark by which backends tell their own tools, and which no function's name may have (PE-72). */
@@ -47,9 +48,7 @@ export function runsAtBackend(
 
 /** The one tool of ours through which a backend searches that takes its search tool only alone (PE-36). */
 export const delegatedOf = (seat: SeatTools | undefined): [string, Owned] | undefined =>
-  seat?.delegated === undefined
-    ? undefined
-    : [delegatedSearch.name, { tool: delegatedSearch, options: delegatedSearch.noOptions }]
+  seat?.delegated === undefined ? undefined : [delegatedSearch.name, { tool: delegatedSearch, options: noOptions }]
 
 interface Named {
   turn: Turn

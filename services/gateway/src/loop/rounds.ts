@@ -106,7 +106,7 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
         echoes.length > 0
           ? [...added, wholeMessage(message), ...echoes.map(echoOf), ...results]
           : added.concat(others, results, told)
-      kept = kept.concat(others, results, told)
+      kept = kept.concat(others, results)
       text += textOf(message)
       if (refusal !== undefined) offering = withoutBackend(plan)
       if (step.goOn) {

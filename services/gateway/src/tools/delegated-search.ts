@@ -1,7 +1,7 @@
 import { clipBytes, Fault, TOOL_RESULT_BYTES, toolError } from '@tollgate/contracts'
 import type { ToolOutcome } from '../conversation/events.ts'
 import { UpstreamFault } from '../models/upstream-fault.ts'
-import { type NestedSearch, noOptions, type Tool, type ToolOptions, type ToolResult } from './tool.ts'
+import type { NestedSearch, Tool, ToolResult } from './tool.ts'
 
 const NAME = 'nsed_delegated_search'
 const MOST_QUERY_CHARACTERS = 8_192
@@ -11,7 +11,7 @@ const CUT = '\n[Text truncated at the 50 KiB limit of a tool result.]'
  * A backend's search for a model whose backend takes that tool only alone: each call is one more completion at the same
  * seat (PE-35..PE-41). Its name is its own so that no backend and no caller means another tool by it (PE-36).
  */
-export const delegatedSearch: Tool & { noOptions: ToolOptions } = {
+export const delegatedSearch: Tool = {
   name: NAME,
   description: 'Search the web and return what was found as text.',
   parameters: {
@@ -20,7 +20,6 @@ export const delegatedSearch: Tool & { noOptions: ToolOptions } = {
     required: ['query'],
     additionalProperties: false,
   },
-  noOptions,
   // what its backend asks is recorded by the nested completion, under the backend's own label
   priceKeys: () => [],
   shownInput: () => ({}),

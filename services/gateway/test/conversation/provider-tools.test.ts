@@ -5,19 +5,21 @@ import {
   callsTools,
   type FakeJson,
   type FakeModel,
+  fakeMcpServer,
   fakeMoonshot,
   fakeVertex,
   freshDatabase,
   type ModelScript,
   says,
 } from '@tollgate/testing'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { ensureFirstKey, ensureMasterKey, migrateGateway } from '../../src/auth/first-start.ts'
 import { startGateway } from '../../src/gateway.ts'
 import { plainTurn } from '../../src/loop/plain-turn.ts'
 import { openToolRefusals } from '../../src/loop/tool-refusals.ts'
 import { seatTools } from '../../src/models/seats.ts'
 import { faultOfStatus } from '../../src/models/upstream-errors.ts'
+import { openRouting } from '../../src/routing/routing.ts'
 import { defaultSettings } from '../../src/settings.ts'
 import { type Brokers, openBrokers } from '../brokers.ts'
 import { type Send, sender } from '../sender.ts'
@@ -37,6 +39,7 @@ let brokers: Brokers
 let send: Send
 let key = ''
 let master = ''
+let url = ''
 /** What was logged while it started. */
 let atStart: string[] = []
 let end: () => Promise<void>
@@ -115,7 +118,8 @@ beforeAll(async () => {
     },
   })
   atStart = [...lines]
-  send = sender(gateway.url)
+  url = gateway.url
+  send = sender(url)
   end = async () => {
     await gateway.close(Date.now() + 2_000)
     await db.close()
@@ -286,6 +290,10 @@ describe('a seat that lists tools of its backend', () => {
       const { status, text } = await chat(model, { tools })
       expect([model, status, text.includes(named)]).toEqual([model, 400, true])
     }
+    const mcp = await fakeMcpServer({ tools: [{ name: 'web_search' }] })
+    onTestFinished(() => mcp.close())
+    const offered = await chat('rules', { mcp_servers: [{ name: 'notes', url: mcp.url }] })
+    expect([offered.status, offered.text.includes("'web_search'")]).toEqual([400, true])
     for (const name of names) expect(fakes[name].requests).toHaveLength(0)
     scripts.plain = [says('Fine.'), says('Fine.')]
     expect((await chat('plain', { tools: [fn('nsed_delegated_search')] })).status).toBe(200)
@@ -343,6 +351,27 @@ describe('a seat that lists tools of its backend', () => {
     expect(fakes.moonshot.refusals).toEqual([])
     expect(second.body.choices[0]?.message.content).toBe('Done.')
     expect(JSON.stringify(bodies('moonshot')[1]?.messages)).not.toContain('$web_search')
+  })
+
+  test('A-07 a seat is what it stands for to a key that may not use every model', async () => {
+    const allowed_models = ['moonshot:m']
+    const made = await send<{ key: string }>('POST', '/v1/keys', { key: master, body: { allowed_models } })
+    scripts.moonshot = [says('Hi.')]
+    const ask = (model: string) =>
+      send('POST', '/v1/chat/completions', { key: made.body.key, body: { model, messages } })
+    expect((await ask('kimi')).status).toBe(200)
+    expect((await ask('plain')).status).toBe(403)
+    expect(fakes.plain.requests).toHaveLength(0)
+  })
+
+  test('PE-17 PE-29 a flood of calls ends the request, and a tool that is withdrawn is echoed no more', async () => {
+    scripts.moonshot = [callsTools(Array.from({ length: 151 }, () => search('{}')))]
+    expect((await chat('kimi')).status).toBe(502)
+    rounds.moonshot = 0
+    fakes.moonshot.requests.length = 0
+    scripts.moonshot = [callsTools([search()]), callsTools([search('{}')]), says('Well.')]
+    expect((await chat('bounded')).body.choices[0]?.message.content).toBe('Well.')
+    expect(JSON.stringify(bodies('moonshot'))).not.toContain('"role":"tool"')
   })
 
   test('PE-18 PE-60 a stream has the words and no call of a backend’s', async () => {
@@ -483,6 +512,26 @@ describe('delegated search', () => {
     expect(told).toBe('[tool error] search failed (upstream) with HTTP status 500')
   })
 
+  test('PE-41 ends with the request that it belongs to', async () => {
+    scripts.vertex = [
+      callsTools([{ name: 'nsed_delegated_search', input: { query: 'q' } }]),
+      says('never', { stallAfterBytes: 0 }),
+    ]
+    const leaving = new AbortController()
+    const asked = fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'eu', messages }),
+      signal: leaving.signal,
+    })
+    asked.catch(() => undefined)
+    await expect.poll(() => fakes.vertex.requests.length).toBe(2)
+    leaving.abort()
+    await expect(asked).rejects.toThrow()
+    await expect.poll(() => fakes.vertex.aborted()).toBe(1)
+    expect(await settled()).toMatchObject({ status: 'cancelled', lines: [] })
+  })
+
   test('PE-42 PE-43 PE-70 a seat with both settings is out of service, whatever they name, and all others serve', async () => {
     expect((await chat('both')).status).toBe(503)
     const refused = atStart.map((line) => JSON.parse(line)).filter(({ seat: of }) => of === 'both')
@@ -560,6 +609,19 @@ describe('the operator', () => {
       tool: 'web_search',
       origins: ['provider_executed_tools', 'the backend'],
     })
+  })
+
+  test('a name that a policy has too stops the start', () => {
+    const models = {
+      resolve: () => {
+        throw new Error('unknown')
+      },
+      seats: () => [{ name: 'kimi', selector: 'a:m', tools: undefined }],
+    }
+    const aliases = { kimi: 'a:b' }
+    expect(() => openRouting({ policies: {}, aliases }, models)).toThrow(
+      'models.kimi: a policy or an alias has the same name',
+    )
   })
 
   test('PE-53 a hundred failures are two lines in two minutes, with their counts; PE-55 an hour later they are forgotten', () => {
