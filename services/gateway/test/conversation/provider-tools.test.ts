@@ -160,7 +160,7 @@ const settled = async () => {
 }
 
 describe('a seat that lists tools of its backend', () => {
-  test('PE-05 PE-06 PE-10 PE-12 PE-27 PE-28 PE-29 PE-32 PE-60 declares them each round, answers with the arguments to the byte, and bills what was reported', async () => {
+  test('PE-05 PE-06 PE-10 PE-12 PE-25 PE-27 PE-28 PE-29 PE-32 PE-56 PE-60 declares them each round, answers with the arguments to the byte, and bills what was reported', async () => {
     scripts.moonshot = [
       callsTools([search(FOUND, { id: 's1' })], {
         first: [{ thinking: 'I must look.' }],
@@ -193,7 +193,7 @@ describe('a seat that lists tools of its backend', () => {
     expect(row.tokens).toMatchObject({ input: 8_577, output: 315 })
     const line = { tool: '$web_search', label: 'moonshot:$web_search', reportedCost: '0.005', resultTokens: 8_245 }
     expect(row.lines).toMatchObject([line, line])
-    // PE-56
+    // nothing of what was asked, said or found is logged
     for (const text of ['total_tokens', 'I must look', 'What is new', 'Much.'])
       expect(lines.join('')).not.toContain(text)
   })
@@ -579,6 +579,10 @@ describe('the operator', () => {
     expect(errors).toMatchObject([{ seat: 'wrong', model: 'm', provider_executed_tools: ['web_search'], count: 1 }])
     await expect.poll(() => brokers.settled.length).toBe(5)
     for (const { error } of brokers.settled) expect(error).toMatch(/^invalid_request: backend refuses our tools/)
+    const one = await chat('wrong', { tools: [fn('mine')] })
+    scripts.plain = [{ status: 400, body: JSON.stringify({ error: { message: fakes.vertex.refusals[0] } }) }]
+    const ordinary = await chat('plain')
+    expect([one.status, one.body]).toEqual([ordinary.status, ordinary.body])
     const shown = async (as: string) =>
       (await send<{ data: { id: string }[] }>('GET', '/v1/models', { key: as })).body.data.find(
         ({ id }) => id === 'wrong',
