@@ -2,6 +2,7 @@ import { type AddressInfo, isIP } from 'node:net'
 import type { Running } from '@tollgate/service'
 import type { Log } from '@tollgate/telemetry'
 import { chooseDriver } from './drivers/choose.ts'
+import { removeLeftovers } from './drivers/folders.ts'
 import { buildApp } from './http/app.ts'
 import type { Health } from './http/health.ts'
 import { openPool } from './pool.ts'
@@ -32,6 +33,7 @@ export async function startSandbox({ log, settings, path }: SandboxNeeds): Promi
   const { python: wanted } = settings
   const python = await probePython({ ...(wanted ? { python: wanted } : {}), ...(path ? { path } : {}) })
   if (!python.ok) throw new Error(python.reason)
+  await removeLeftovers()
   const { driver, refused } = await chooseDriver(python.path, settings, log)
   const pool = openPool(driver, settings.warmSessions, log)
   const sessions = openSessions(pool, settings, log)

@@ -134,6 +134,10 @@ test('H2 BR-126 BR-128 server and zygote are killed at random: clear answers, no
   server.child.kill('SIGKILL')
   await once(server.child, 'exit')
   await expect.poll(() => alive([...family]), { timeout: 10_000 }).toEqual([])
+  // where server and zygote died together nobody was left to tidy up: the next server does
+  const { child: next } = await startServer()
+  next.kill('SIGTERM')
+  await once(next, 'exit')
   await expect
     .poll(() => readdirSync(temporary).filter((name) => name.startsWith('tollgate-')), { timeout: 10_000 })
     .toEqual([])

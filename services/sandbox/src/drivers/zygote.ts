@@ -1,15 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { Log } from '@tollgate/telemetry'
 import { z } from 'zod'
 import type { Sandbox } from './driver.ts'
+import { makeFolder, socketIn } from './folders.ts'
 import { messageReader, packMessage } from './framing.ts'
 import { type Awaited, greet } from './greeting.ts'
 
@@ -42,7 +42,7 @@ const fromZygote = z.union([
 
 /** Rejects with `Refused` when this machine does not allow what the level needs. */
 export async function startZygote(python: string, config: object, log: Log): Promise<Zygote> {
-  const folder = await mkdtemp(join(tmpdir(), 'tollgate-sandbox-'))
+  const folder = await makeFolder()
   await mkdir(join(folder, 'root'))
   await mkdir(join(folder, 'sockets'), { mode: 0o700 })
   const awaited = new Map<number, Awaited>()
@@ -53,7 +53,7 @@ export async function startZygote(python: string, config: object, log: Log): Pro
     greet(socket, awaited)
   })
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(join(folder, 'sockets', 's'), resolve)
+    server.once('error', reject).listen(socketIn(folder), resolve)
   })
 
   // a process group of its own: Ctrl-C in a terminal is for the server, which then ends it in order
