@@ -21,7 +21,7 @@ export function withoutForeignCalls({ messages, tools }: Turn, seat: SeatTools |
     const foreign = callsIn(message).filter(isForeign)
     if (message.role === 'assistant') dropped = new Set(foreign.map(({ id }) => id))
     const gone = (part: Part) =>
-      part.type === 'call' ? foreign.includes(part) : part.type === 'result' && dropped.has(part.callId)
+      part.type === 'call' ? isForeign(part) : part.type === 'result' && dropped.has(part.callId)
     if (!message.parts.some(gone)) return [message]
     const parts = message.parts.filter((part) => !gone(part))
     if (!parts.some(({ type }) => type !== 'thinking')) return []

@@ -46,7 +46,7 @@ export function rememberMixedTurns(): MixedTurns {
   return {
     keep(whose, { asked, shown, replay }) {
       const kept = { replay, bytes: JSON.stringify(replay).length, until: Date.now() + KEPT_MS }
-      const key = keyOf(whose, asked, shown)
+      const key = keyOf(whose, fingerprint(asked), shown)
       const former = turns.get(key)
       if (former) drop(key, former)
       turns.set(key, kept)
@@ -59,10 +59,17 @@ export function rememberMixedTurns(): MixedTurns {
     restore(whose, messages) {
       if (turns.size === 0) return messages
       let asked: Message | undefined
+      /** Of what was asked: made once, for however many turns of the model follow it. */
+      let print: string | undefined
       return messages.flatMap((message) => {
-        if (message.role === 'user') asked = message
+        if (message.role === 'user') {
+          asked = message
+          print = undefined
+        }
         const calls = message.role === 'assistant' ? callsIn(message) : []
-        const kept = calls.length > 0 ? turns.get(keyOf(whose, asked, { text: textOf(message), calls })) : undefined
+        if (calls.length === 0) return [message]
+        print ??= fingerprint(asked)
+        const kept = turns.get(keyOf(whose, print, { text: textOf(message), calls }))
         return kept === undefined || kept.until <= Date.now() ? [message] : kept.replay
       })
     },
@@ -70,19 +77,19 @@ export function rememberMixedTurns(): MixedTurns {
 }
 
 /** Known again only by the same user of the same workspace, after the same words, with the same calls unchanged. */
-function keyOf(
-  { organization, workspace, user }: Tenancy,
-  asked: Message | undefined,
-  { text, calls }: MixedTurn['shown'],
-): string {
+function keyOf({ organization, workspace, user }: Tenancy, asked: string, { text, calls }: MixedTurn['shown']): string {
   const parts = [
     [organization, workspace, user],
-    asked === undefined ? '' : textOf(asked),
+    asked,
     text,
     calls.map(({ id, name, arguments: input }) => [id, name, canonical(input)]),
   ]
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
+  return digest(JSON.stringify(parts))
 }
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64')
+
+const fingerprint = (asked: Message | undefined): string => digest(asked === undefined ? '' : textOf(asked))
 
 const callsIn = ({ parts }: Message): ModelCall[] => parts.flatMap((part) => (part.type === 'call' ? [part] : []))
 

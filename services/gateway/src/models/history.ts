@@ -24,7 +24,9 @@ export function pairResults(messages: readonly Message[]): Message[] {
 
 function resultsAfter(messages: readonly Message[], at: number): Map<string, Result> {
   const results = new Map<string, Result>()
-  for (const { role, parts } of messages.slice(at + 1)) {
+  // by its place: a copy of the rest for every call would make a long history cost the square of its length
+  for (let next = at + 1; next < messages.length; next++) {
+    const { role, parts } = messages[next]!
     if (role === 'assistant') break
     for (const part of parts) if (part.type === 'result' && !results.has(part.callId)) results.set(part.callId, part)
   }

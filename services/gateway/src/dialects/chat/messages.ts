@@ -43,9 +43,8 @@ function contentParts(content: string | ChatPart[]): Part[] {
 
 /** In the order in which a model says it: thinking, words, calls. */
 function assistantParts(message: Assistant): Part[] {
-  const parts: Part[] = []
-  if (message.reasoning_content) parts.push({ type: 'thinking', text: message.reasoning_content })
-  parts.push(...contentParts(message.content ?? '').map(spoken))
+  const parts = contentParts(message.content ?? '').map(spoken)
+  if (message.reasoning_content) parts.unshift({ type: 'thinking', text: message.reasoning_content })
   if (message.refusal) parts.push({ type: 'text', text: message.refusal })
   for (const call of message.tool_calls ?? []) {
     if (isFunction(call))

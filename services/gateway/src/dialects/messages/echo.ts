@@ -17,7 +17,9 @@ export function withoutEchoes(messages: JsonObject[]): JsonObject[] {
     const blocks = content.filter(isObject)
     const ours = blocks.some((block) => isOurs(block) || isEmptyText(block))
     if (!ours) return [message]
-    const left = blocks.flatMap((block) => seenFromOutside(block, blocks))
+    const results = new Map<Json | undefined, JsonObject>()
+    for (const block of blocks) if (!results.has(block.tool_use_id)) results.set(block.tool_use_id, block)
+    const left = blocks.flatMap((block) => seenFromOutside(block, results))
     return left.length === 0 ? [] : [{ ...message, content: left }]
   })
 }
@@ -32,12 +34,11 @@ const isOurs = (block: JsonObject): boolean =>
 
 const isEmptyText = ({ type, text }: JsonObject): boolean => type === 'text' && text === ''
 
-function seenFromOutside(block: JsonObject, all: JsonObject[]): JsonObject[] {
+function seenFromOutside(block: JsonObject, results: ReadonlyMap<Json | undefined, JsonObject>): JsonObject[] {
   if (isEmptyText(block)) return []
   if (!isOurs(block)) return [block]
   if (block.type !== 'server_tool_use' || block.name !== 'code_execution') return []
-  const result = all.find((other) => other.tool_use_id === block.id)
-  return [{ type: 'text', text: codeText(block.input, result?.content) }]
+  return [{ type: 'text', text: codeText(block.input, results.get(block.id)?.content) }]
 }
 
 function codeText(input: Json | undefined, result: Json | undefined): string {

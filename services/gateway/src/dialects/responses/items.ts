@@ -23,7 +23,8 @@ export function messagesOf(items: readonly Given[]): Message[] {
     if (said.parts.length === 0 && kept === undefined) continue
     const last = messages.at(-1)
     if (said.role === 'assistant' && last?.role === 'assistant') {
-      last.parts.push(...said.parts)
+      // one by one: a call has no room for as many arguments as a message may have parts
+      for (const part of said.parts) last.parts.push(part)
       if (kept) itemsIn(last).push(kept)
     } else {
       messages.push({ ...said, raw: { dialect: 'responses', value: { items: kept ? [kept] : [] } } })

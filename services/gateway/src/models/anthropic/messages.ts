@@ -31,7 +31,7 @@ export function transcriptOf(all: readonly Message[], replayUnsigned: boolean): 
     if (content.length === 0) continue
     const role = mine ? 'assistant' : 'user'
     const last = messages.at(-1)
-    if (last?.role === role) last.content.push(...content)
+    if (last?.role === role) for (const block of content) last.content.push(block)
     else messages.push({ role, content })
   }
   if (messages.length === 0) throw new Fault('invalid_request', "'messages' holds nothing but system messages")

@@ -36,8 +36,7 @@ function readMessage(message: Message, replayUnsigned: boolean): OwnMessage {
   return { role: 'user', blocks: userBlocks(parts, []), wire: undefined }
 }
 
-const isTaken = (signature: unknown, unsigned: boolean): boolean =>
-  signature ? !isRecord(signature) : unsigned
+const isTaken = (signature: unknown, unsigned: boolean): boolean => (signature ? !isRecord(signature) : unsigned)
 
 /** Neighbours of one role are one message where one of them is ours; a message that we emptied is none. */
 function merged(messages: OwnMessage[]): OwnMessage[] {
@@ -46,8 +45,12 @@ function merged(messages: OwnMessage[]): OwnMessage[] {
     if (message.blocks.length === 0 && message.wire === undefined) continue
     const last = all.at(-1)
     const joins = last?.role === message.role && (last.wire === undefined || message.wire === undefined)
-    if (joins) all[all.length - 1] = { role: last.role, blocks: [...last.blocks, ...message.blocks], wire: undefined }
-    else all.push(message)
+    if (!joins) {
+      all.push({ ...message, blocks: [...message.blocks] })
+      continue
+    }
+    for (const block of message.blocks) last.blocks.push(block)
+    last.wire = undefined
   }
   return all
 }
@@ -60,13 +63,13 @@ function mended(message: OwnMessage, all: OwnMessage[], at: number): OwnMessage[
 /** The calls of a message are answered in the next one, which is made where there is none. */
 function answered(message: OwnMessage, all: OwnMessage[], at: number): OwnMessage[] {
   const next = all[at + 1]
-  const open = next === undefined ? [] : unanswered(message)
+  const open = next === undefined ? new Set() : unanswered(message)
   const kept =
-    open.length === 0
+    open.size === 0
       ? message
       : changed(
           message,
-          message.blocks.filter((block) => !open.includes(block)),
+          message.blocks.filter((block) => !open.has(block)),
         )
   const calls = callsOf(message)
   if (calls.length === 0) return kept.blocks.length === 0 ? [] : [kept]
@@ -75,10 +78,10 @@ function answered(message: OwnMessage, all: OwnMessage[], at: number): OwnMessag
 }
 
 /** Calls of the vendor's own tools that the rest of the message does not answer. */
-const unanswered = ({ blocks }: OwnMessage): JsonObject[] =>
-  blocks.filter(
-    ({ type, id }) => type === 'server_tool_use' && !blocks.some(({ tool_use_id: answers }) => answers === id),
-  )
+function unanswered({ blocks }: OwnMessage): Set<JsonObject> {
+  const answered = new Set(blocks.map(({ tool_use_id: answers }) => answers))
+  return new Set(blocks.filter(({ type, id }) => type === 'server_tool_use' && !answered.has(id)))
+}
 
 /** Results of the calls right before, each once and all of them, first; nothing about a message in order is changed. */
 function paired(message: OwnMessage, all: OwnMessage[], at: number): OwnMessage[] {
@@ -86,10 +89,10 @@ function paired(message: OwnMessage, all: OwnMessage[], at: number): OwnMessage[
   const before = all[at - 1]
   const calls = before?.role === 'assistant' ? callsOf(before) : []
   const results = resultsOf(calls, all, at)
+  const wanted = new Set(results)
   const first = blocks.slice(0, results.length)
   const inOrder =
-    blocks.filter(isResult).length === results.length &&
-    first.every((block) => isResult(block) && results.includes(block))
+    blocks.filter(isResult).length === results.length && first.every((block) => isResult(block) && wanted.has(block))
   if (inOrder) return [message]
   const left = [...results, ...blocks.filter((block) => !isResult(block))]
   return left.length === 0 ? [] : [changed(message, left)]
@@ -98,7 +101,8 @@ function paired(message: OwnMessage, all: OwnMessage[], at: number): OwnMessage[
 /** Results of `calls` count up to the next message of the model. */
 function resultsOf(calls: string[], all: OwnMessage[], at: number): JsonObject[] {
   const results = new Map<string, JsonObject>()
-  for (const { role, blocks } of all.slice(at)) {
+  for (let next = at; next < all.length; next++) {
+    const { role, blocks } = all[next]!
     if (role === 'assistant') break
     for (const block of blocks) {
       const id = String(block.tool_use_id)

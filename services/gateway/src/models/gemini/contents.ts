@@ -33,7 +33,7 @@ export function transcriptOf(all: readonly Message[], provider: string, model: s
     if (mine) for (const part of parts) if (part.type === 'call') names.set(part.id, part.name)
     if (said.length === 0) continue
     const last = contents.at(-1)
-    if (last?.role === (mine ? 'model' : 'user')) last.parts.push(...said)
+    if (last?.role === (mine ? 'model' : 'user')) for (const part of said) last.parts.push(part)
     else contents.push({ role: mine ? 'model' : 'user', parts: said })
   }
   if (contents.length === 0) throw new Fault('invalid_request', 'there is nothing to answer: no message of a user')
