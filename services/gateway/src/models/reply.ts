@@ -1,4 +1,4 @@
-import { type SseFrame, sseParser } from './sse.ts'
+import { MOST_FRAME_BYTES, type SseFrame, sseParser } from './sse.ts'
 import type { UpstreamReply } from './upstream.ts'
 import { brokenAnswer, type Origin } from './upstream-fault.ts'
 
@@ -22,8 +22,9 @@ export function parseJson(text: string, origin: Origin): unknown {
 export async function* framesOf(
   reply: UpstreamReply,
   isLast: (frame: SseFrame) => boolean,
+  origin: Origin,
 ): AsyncGenerator<SseFrame, void> {
-  const parser = sseParser()
+  const parser = sseParser(MOST_FRAME_BYTES, () => brokenAnswer('unreadable', origin))
   const chunks = reply.chunks()
   let complete = false
   try {

@@ -16,6 +16,8 @@ export interface SseParser {
 /** The largest frame taken; a longer one is an upstream gone wrong, not an answer. */
 export const MOST_FRAME_BYTES = 16 * 1024 * 1024
 
+const unreadable = (): Error => new Fault('upstream', "the model provider's answer could not be read")
+
 const LF = 0x0a
 const CR = 0x0d
 const COLON = 0x3a
@@ -24,7 +26,7 @@ const COLON = 0x3a
  * Reads server-sent events as the WHATWG specification has them, comments and unknown fields left out. Bytes are looked
  * through by `indexOf` and decoded a line at a time, so that what it costs does not depend on how the network cut them.
  */
-export function sseParser(mostBytes = MOST_FRAME_BYTES): SseParser {
+export function sseParser(mostBytes = MOST_FRAME_BYTES, tooLarge: () => Error = unreadable): SseParser {
   /** Pieces of a line whose end has not come yet. */
   let pieces: Buffer[] = []
   /** Bytes held for the frame under way, finished lines included. */
@@ -36,7 +38,7 @@ export function sseParser(mostBytes = MOST_FRAME_BYTES): SseParser {
 
   function hold(bytes: number): void {
     held += bytes
-    if (held > mostBytes) throw new Fault('upstream', "the model provider's answer could not be read")
+    if (held > mostBytes) throw tooLarge()
   }
 
   function readField(line: string): void {

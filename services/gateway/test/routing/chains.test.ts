@@ -156,6 +156,13 @@ describe('before anything went out, another model answers', () => {
     }
   })
 
+  test('L-37 after a frame that is larger than any answer', async () => {
+    replies.claude = () => stream(`data: {"type":"${'x'.repeat(17 * 1024 * 1024)}`)
+    const answered = await ask('back', true)
+    expect([answered.status, answerIn(answered, true)]).toEqual([200, 'one'])
+    expect(asked()).toEqual(['one', 'claude'])
+  })
+
   test('L-37 a provider that cannot be reached, and one that does not begin in its time', async () => {
     expect(answerIn(await ask('gone', false), false)).toBe('two')
     replies.one = () => ({ says: [{ text: 'late' }], stallAfterBytes: 0 })

@@ -21,7 +21,7 @@ export async function* streamed(
   reader: MessagesReader,
   origin: Origin,
 ): AsyncGenerator<ModelEvent> {
-  for await (const { data } of framesOf(reply, ({ data }) => data.includes('"message_stop"'))) {
+  for await (const { data } of framesOf(reply, ({ data }) => data.includes('"message_stop"'), origin)) {
     if (data === '[DONE]') continue // compatible servers add it
     const json = parseJson(data, origin)
     if (errorEvent.safeParse(json).success) throw faultOfFrame(origin, json)

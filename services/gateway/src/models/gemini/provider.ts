@@ -33,7 +33,7 @@ export async function* streamed(
   reader: GeminiReader,
   origin: Origin,
 ): AsyncGenerator<ModelEvent> {
-  for await (const { data } of framesOf(reply, () => false)) {
+  for await (const { data } of framesOf(reply, () => false, origin)) {
     if (data !== '[DONE]') yield* reader.piece(parseJson(data, origin))
   }
   yield* reader.end()

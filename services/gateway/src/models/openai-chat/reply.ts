@@ -11,7 +11,7 @@ export async function* whole(reply: UpstreamReply, reader: ChatReader, origin: O
 }
 
 export async function* streamed(reply: UpstreamReply, reader: ChatReader, origin: Origin): AsyncGenerator<ModelEvent> {
-  for await (const { event, data } of framesOf(reply, ({ data }) => data === '[DONE]')) {
+  for await (const { event, data } of framesOf(reply, ({ data }) => data === '[DONE]', origin)) {
     if (data === '[DONE]') return yield* reader.end(true)
     const json = parseJson(data, origin)
     if (event === 'error') throw faultOfFrame(origin, json)

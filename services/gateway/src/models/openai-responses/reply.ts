@@ -23,7 +23,7 @@ export async function* streamed(
   reader: ResponsesReader,
   origin: Origin,
 ): AsyncGenerator<ModelEvent> {
-  for await (const { event, data } of framesOf(reply, isLast)) {
+  for await (const { event, data } of framesOf(reply, isLast, origin)) {
     if (data === '[DONE]') continue // compatible servers add it
     const json = parseJson(data, origin)
     const read = streamEvent.safeParse(named(json, event))
