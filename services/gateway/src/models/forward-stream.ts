@@ -51,9 +51,10 @@ export async function forwardStream(
         await out.write(seen.through, watch.began(), origin)
         if (seen.fault) throw seen.fault
       }
+      if (!watch.done() && !done) continue
+      // an end without a beginning as well: nothing of it has gone out
+      if (!watch.began()) throw brokenAnswer('empty', origin)
       if (!watch.done()) {
-        if (!done) continue
-        if (!watch.began()) throw brokenAnswer('empty', origin)
         if (watch.finish() === undefined) throw brokenAnswer('cut', origin)
         if (words.owed.length > 0) await sink.write(words.owed)
       }

@@ -163,6 +163,15 @@ describe('before anything went out, another model answers', () => {
     expect(asked()).toEqual(['one', 'claude'])
   })
 
+  test('L-37 after a stream that says it is done without having begun, on the lane of bytes', async () => {
+    replies.claude = () => stream('event: message_stop\ndata: {"type":"message_stop"}\n\n')
+    const { status: code, text } = await message('twins', { stream: true })
+    expect([code, text.includes('"text":"clone"'), asked()]).toEqual([200, true, ['claude', 'clone']])
+
+    replies.clone = replies.claude
+    expect(await message('twins', { stream: true })).toMatchObject({ status: 502 })
+  })
+
   test('L-37 a provider that cannot be reached, and one that does not begin in its time', async () => {
     expect(answerIn(await ask('gone', false), false)).toBe('two')
     replies.one = () => ({ says: [{ text: 'late' }], stallAfterBytes: 0 })
