@@ -61,6 +61,11 @@ const speaksMessages = ({ url, headers }: FastifyRequest): boolean =>
   /^(\/api)?\/v1\/messages(?![^/?])/.test(url) ||
   (headers['anthropic-version'] !== undefined && /^(\/api)?\/v1\/files(?![^/?])/.test(url))
 
+/** A refusal may name what the client wrote, which may be as long as its body. */
+const MOST_DETAIL = 2_000
+const clipped = (text: string): string =>
+  text.length <= MOST_DETAIL ? text : `${text.slice(0, MOST_DETAIL - 1).toWellFormed()}…`
+
 const codes: ReadonlySet<string> = new Set(['pricing_required', 'insufficient_funds'])
 
 export function tell(thrown: unknown): Told {
@@ -70,7 +75,7 @@ export function tell(thrown: unknown): Told {
   const fault = Fault.from(thrown)
   return {
     status: fault.status,
-    detail: fault.message,
+    detail: clipped(fault.message),
     ...(codes.has(fault.failure) ? { code: fault.failure } : {}),
     ...(fault.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: fault.retryAfterSeconds }),
   }

@@ -24,6 +24,7 @@ beforeAll(async () => {
             if (failure === 'bug') throw new TypeError(`cannot read ${CANARY}`)
             if (failure === 'odd') throw CANARY
             if (failure === 'slow') throw new Fault('rate_limited', 'Rate limit exceeded', { retryAfterSeconds: 1.2 })
+            if (failure === 'long') throw new Fault('invalid_request', `type '${'x'.repeat(100_000)}' is unknown`)
             if (failure) throw new Fault(failure as Failure, `it was ${failure}`, { cause: new Error(CANARY) })
             return { seen: request.body }
           })
@@ -65,6 +66,13 @@ describe('R-60 R-61 what a failure looks like', () => {
       }
     },
   )
+
+  test('R-60 a refusal that names what the client wrote is no longer than a refusal may be', async () => {
+    const { status, body } = await post('/api/v1/fail/long')
+    expect(status).toBe(400)
+    expect(String(body.detail)).toMatch(/^type 'x{1900,2000}…$/)
+    expect(String(body.detail)).toHaveLength(2_000)
+  })
 
   test.each(['bug', 'odd'])('R-60 a %s tells the client nothing, and the log why', async (failure) => {
     const before = rig.lines().length
