@@ -24,12 +24,10 @@ const ADDRESS_LIKE = [
  * whatever they look like: the instance's key and host.
  */
 export function safeText(text: string, hidden: readonly string[] = []): string {
-  let line =
-    text
-      .trimStart()
-      .split(/[\r\n]/, 1)[0]
-      ?.slice(0, 4 * MOST_CHARACTERS) ?? ''
-  line = line.replace(/\p{C}+/gu, ' ')
+  let line = text.trimStart().split(/[\r\n]/, 1)[0] ?? ''
+  // before it is cut: half a secret would not be known for one
+  for (const secret of hidden) if (secret.length > 3) line = line.replaceAll(secret, MASK)
+  line = line.slice(0, 4 * MOST_CHARACTERS).replace(/\p{C}+/gu, ' ')
   for (const secret of hidden) if (secret.length > 3) line = line.replaceAll(secret, MASK)
   for (const pattern of SECRET_LIKE) line = line.replace(pattern, MASK)
   for (const pattern of ADDRESS_LIKE) line = line.replace(pattern, MASK)

@@ -93,6 +93,15 @@ test('BR-055 a question of 4 MB before 5,000 turns with calls is read once', () 
   expect(restored.filter((message, at) => message !== history[at])).toHaveLength(1)
 })
 
+test('an id that 50,000 calls share becomes as many ids', () => {
+  const calls = said(
+    'assistant',
+    many(50_000, () => call('c')),
+  )
+  const blocks = blocksOf([hello, calls], false).messages[1]?.content ?? []
+  expect([blocks[1]?.id, new Set(blocks.map(({ id }) => id)).size]).toEqual(['c_2', 50_000])
+})
+
 test('a message of 200,000 parts joins its neighbour on every way in and out', () => {
   const words = said(
     'user',

@@ -3,6 +3,13 @@ import { describe, expect, test } from 'vitest'
 import { safeText } from '../../src/models/safe-text.ts'
 
 describe('an upstream’s sentence is made fit for a client', () => {
+  test('no part of a hidden text is left where the sentence is cut', () => {
+    const key = 'qZ7kkSecretKey99'
+    for (let length = 1_975; length < 2_000; length++) {
+      expect(safeText(`sk-${'a'.repeat(length - 4)} ${key} was refused`, [key])).not.toContain('qZ7')
+    }
+  })
+
   test.each([
     ['Incorrect API key provided: sk-proj-abcDEF123456.', 'Incorrect API key provided: ***.'],
     ['key sk-ant-api03-aaaa_bbbb-cccc was refused', 'key *** was refused'],

@@ -40,12 +40,16 @@ export function assistantBlocks({ parts, raw }: Message, ids: string[], replayUn
  */
 export function uniqueIds(): (parts: readonly Part[]) => string[] {
   const taken = new Set<string>()
+  /** From which number on an id may be free: a history may use one id in every turn. */
+  const next = new Map<string, number>()
   return (parts) =>
     parts.flatMap((part) => {
       if (part.type !== 'call') return []
       const plain = part.id.replace(/[^\w-]/g, '_') || 'call'
       let id = plain
-      for (let n = 2; taken.has(id); n++) id = `${plain}_${n}`
+      let n = next.get(plain) ?? 2
+      while (taken.has(id)) id = `${plain}_${n++}`
+      next.set(plain, n)
       taken.add(id)
       return [id]
     })
