@@ -27,7 +27,7 @@ import { type Brokers, openBrokers, silent } from '../brokers.ts'
 import { type Rig, startRig } from '../rig.ts'
 
 /** A Fernet key, for tokens of MCP servers. */
-const secrets = openSecrets(Buffer.alloc(32, 7).toString('base64url') + '=')
+const secrets = openSecrets(`${Buffer.alloc(32, 7).toString('base64url')}=`)
 
 export interface Served extends Rig {
   brokers: Brokers

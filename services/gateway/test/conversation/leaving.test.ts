@@ -17,7 +17,8 @@ const modelsOf = (provider: ModelProvider): ModelRegistry => ({
   resolve: () => ({ provider, model: 'm', type: 'demo' }),
   selectorOf: (selector) => selector,
   seats: () => [],
-  list: () => [], instances: () => [],
+  list: () => [],
+  instances: () => [],
   close: async () => {},
 })
 

@@ -48,7 +48,13 @@ function messageOf(answer: Answer): JsonObject {
 
 function callOf({ start, text }: AnswerBlock): JsonObject[] {
   if (start.kind === 'call')
-    return [{ id: start.id, type: start.builtin ? 'builtin_function' : 'function', function: { name: start.name, arguments: text } }]
+    return [
+      {
+        id: start.id,
+        type: start.builtin ? 'builtin_function' : 'function',
+        function: { name: start.name, arguments: text },
+      },
+    ]
   return start.kind === 'other' && start.dialect === 'chat' ? [start.value] : []
 }
 

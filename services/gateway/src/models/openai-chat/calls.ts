@@ -38,7 +38,11 @@ export function callReader(nextBlock: () => number): CallReader {
       call.early += args
       if (!name) return
       call.block = nextBlock()
-      out.push({ type: 'open', index: call.block, block: { kind: 'call', id, name, ...(call.builtin && { builtin: true }) } })
+      out.push({
+        type: 'open',
+        index: call.block,
+        block: { kind: 'call', id, name, ...(call.builtin && { builtin: true }) },
+      })
       if (call.early) argue(call, call.block, call.early, out)
     },
 
