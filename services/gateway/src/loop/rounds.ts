@@ -1,18 +1,17 @@
 import { type Context, context, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
 import { Fault, type TokenCounts } from '@tollgate/contracts'
 import { histogram, type Log } from '@tollgate/telemetry'
-import type { AnswerEvent, ModelEvent, ToolActivity } from '../conversation/events.ts'
+import type { AnswerEvent, ModelEvent } from '../conversation/events.ts'
 import type { Message, ModelRequest } from '../conversation/turn.ts'
 import type { ModelProvider } from '../models/provider.ts'
 import type { CallContext } from '../tools/tool.ts'
+import { openAdditions } from './additions.ts'
 import { numberBlocks } from './block-numbers.ts'
-import { systemMessage } from './hints.ts'
 import { type MixedTurns, textOf } from './mixed-turns.ts'
 import { lastOffer, offer, withoutBackend } from './offers.ts'
 import type { Plan } from './plan.ts'
-import { echoOf, providerCalls, wholeMessage, withoutCalls } from './provider-calls.ts'
 import { within } from './spans.ts'
-import { decide, exceeded, isOfBackend } from './steps.ts'
+import { decide, staysHere } from './steps.ts'
 import type { Tally } from './tally.ts'
 import type { Toolbox } from './toolbox.ts'
 import { type ModelCall, openTranscript, resultMessage } from './transcript.ts'
@@ -40,19 +39,12 @@ export interface Conversation {
  * what the gateway did between them, one usage, one finish.
  */
 export async function* rounds(conversation: Conversation): AsyncGenerator<AnswerEvent> {
-  const { provider, plan, toolbox, usage, mixedTurns, at } = conversation
-  const shown = numberBlocks((call) => plan.owned.has(call.name) || isOfBackend(call, plan))
-  const backend = providerCalls(plan.seat, provider, conversation.tally)
+  const { provider, plan, toolbox, usage, mixedTurns, tally, at } = conversation
+  const additions = openAdditions(plan, provider, tally)
+  let offering = plan
+  const shown = numberBlocks((call) => staysHere(call, offering))
   let start: (ModelEvent & { type: 'start' }) | undefined
   let started = false
-  /** What the loop adds to the client's messages, and the words of it that the client saw. */
-  let added: Message[] = []
-  let text = ''
-  /** The same as anyone but this backend may know it. */
-  let kept: Message[] = []
-  /** What the backend did that no words have followed yet: another model may still be asked instead (PE-19). */
-  const pending: ToolActivity[] = []
-  let offering = plan
 
   /** What goes out before anything else, and what waited for that. */
   function* due(): Generator<AnswerEvent> {
@@ -60,11 +52,11 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
     if (container) yield { type: 'container', container }
     if (!started && start) yield start
     started = true
-    yield* pending.splice(0)
+    yield* additions.takeUnsaid()
   }
 
   for (let round = 1; ; round += 1) {
-    const request = requestOf(conversation, offering, [...plan.messages, ...added], round)
+    const request = requestOf(conversation, offering, [...plan.messages, ...additions.forBackend()], round)
     const said = openTranscript()
     let spent: TokenCounts | undefined
     const { span, inside } = startRound(conversation, round)
@@ -86,40 +78,32 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
       const finish = said.finish()
       usage.endRound()
 
+      const last = isLast(plan, round)
       const calls = said.calls()
       tellUnreadable(conversation, calls)
-      const step = decide(calls, finish, plan, isLast(plan, round))
-      pending.push(...(await backend.made(step.made, at)))
-      if (step.goOn && step.made.length > 0 && isLast(plan, round)) throw exceeded(plan.turn.maxToolIterations)
-      const refusal = step.goOn ? backend.refusal(step.made, spent) : undefined
-      const echoes = step.goOn && refusal === undefined ? step.made : []
+      const step = decide(calls, finish, offering, last)
+      const ofBackend = await additions.heard(step, { spent, last, at })
       const results: Message[] = []
       if (step.run.length > 0) yield* due()
       for (const call of step.run) {
         const { outcome } = yield* within(inside, toolbox.run(call, at))
         results.push(resultMessage(call.id, outcome.text, outcome.isError))
       }
-      const message = said.message()
-      const others = withoutCalls(message, step.made) ?? []
-      const told = refusal === undefined ? [] : [systemMessage(refusal)]
-      added =
-        echoes.length > 0
-          ? [...added, wholeMessage(message), ...echoes.map(echoOf), ...results]
-          : added.concat(others, results, told)
-      kept = kept.concat(others, results)
-      text += textOf(message)
-      if (refusal !== undefined) offering = withoutBackend(plan)
+      additions.add(said.message(), results, ofBackend)
+      if (ofBackend.refusal !== undefined) offering = withoutBackend(offering)
       if (step.goOn) {
         shown.nextRound()
         continue
       }
       yield* due()
-      if (step.handOver.length > 0 && kept.length > 1) {
+      const added = additions.forAnyone()
+      if (step.handOver.length > 0 && added.length > 1) {
         // without the contents of files, which the client's next request will not have either
         const asked = plan.turn.messages.findLast(({ role }) => role === 'user')
-        mixedTurns.keep(at.tenancy, { asked, shown: { text, calls: step.handOver }, replay: kept })
+        const words = added.flatMap((message) => (message.role === 'assistant' ? textOf(message) : [])).join('')
+        mixedTurns.keep(at.tenancy, { asked, shown: { text: words, calls: step.handOver }, replay: added })
       }
-      conversation.added?.(kept)
+      conversation.added?.(added)
       roundsOfTurn.record(round, {})
       const report = usage.report()
       if (report) yield report

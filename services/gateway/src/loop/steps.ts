@@ -40,6 +40,10 @@ export const exceeded = (rounds: number): Fault => new Fault('invalid_value', `E
 export const isOfBackend = ({ name, builtin }: Pick<ModelCall, 'name' | 'builtin'>, { seat }: Plan): boolean =>
   seat !== undefined && (seat.executed.includes(name) || (builtin === true && !isMarked(name)))
 
+/** Whether the client is told nothing of a call: it runs here, or at the model's backend. */
+export const staysHere = (call: Pick<ModelCall, 'name' | 'builtin'>, plan: Plan): boolean =>
+  plan.owned.has(call.name) || isOfBackend(call, plan)
+
 /** A backend's own tool that neither the seat lists nor the client declares is answered by nobody (PE-14). */
 const isUnlisted = ({ name }: ModelCall, { seat, turn }: Plan): boolean =>
   seat !== undefined && isMarked(name) && !turn.tools.some((entry) => builtinNamed(entry) === name)
