@@ -11,6 +11,7 @@ import { openIdentities } from './auth/identities.ts'
 import { keyStore } from './auth/key-store.ts'
 import { openLastUsed } from './auth/last-used.ts'
 import { openRateLimit } from './auth/rate-limit.ts'
+import { openProviderCopies } from './files/provider-copies.ts'
 import { fileRows } from './files/rows.ts'
 import { sweepRegularly } from './files/sweep.ts'
 import { rememberMixedTurns } from './loop/mixed-turns.ts'
@@ -109,6 +110,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const stored = storedServers({ db, bus })
   const mcpServers = { stored, settings, secrets: needs.secrets ?? openSecrets(undefined), log, version: needs.version }
   const files = needs.files && { store: needs.files, rows: fileRows(db, settings) }
+  const providerCopies = files && openProviderCopies({ store: files.store, log })
   const ofLoop = {
     capabilities,
     mixedTurns,
@@ -118,7 +120,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     coolDowns,
     openServers: openServers(mcpServers),
   }
-  const answers = { ...direct, ...ofLoop, responses, files }
+  const answers = { ...direct, ...ofLoop, responses, files, providerCopies }
   const sweeping = files && sweepRegularly({ ...files, log }, settings.filesSweepIntervalMs)
   const notReady = () => whyNotReady(bus, db)
 
@@ -166,6 +168,8 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       policies.close()
       stored.close()
       coolDowns.close()
+      // while there are connections to remove them with
+      await providerCopies?.close(deadline)
       await Promise.all([
         lastUsed.close(),
         models.close(),

@@ -57,6 +57,9 @@ export interface GatewaySettings {
   rateLimitRpm: number | undefined
   /** CFG-33: the largest file that may be uploaded. */
   filesMaxBytes: number
+  /** CFG-34: what of the files that code makes at a provider is kept for one answer. */
+  filesOutputMaxFiles: number
+  filesOutputMaxBytes: number
   /** CFG-33: how long files are kept; undefined keeps them until they are deleted. */
   filesRetentionHours: number | undefined
   /** CFG-33: how often what nobody may have any more is removed. */
@@ -98,6 +101,8 @@ export const defaultSettings: GatewaySettings = {
   publicBaseUrl: undefined,
   rateLimitRpm: undefined,
   filesMaxBytes: 512 * 1024 * 1024,
+  filesOutputMaxFiles: 20,
+  filesOutputMaxBytes: 100 * 1024 * 1024,
   filesRetentionHours: undefined,
   filesSweepIntervalMs: 3_600_000,
   responsesRetentionDays: 30,

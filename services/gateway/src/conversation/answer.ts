@@ -14,6 +14,7 @@ import { viewOf } from '../files/rows.ts'
 import { type Admission, admit, type LoopNeeds, type TurnRequest } from '../loop/admission.ts'
 import { answering, endingOf } from '../loop/answering.ts'
 import { hasRounds } from '../loop/plan.ts'
+import { copiesFiles } from '../loop/provider-code.ts'
 import type { OpenServers, RequestServers } from '../mcp-client/servers.ts'
 import { canForward } from '../models/provider.ts'
 import type { ModelRegistry } from '../models/registry.ts'
@@ -84,7 +85,7 @@ export async function answer(
     const candidates = candidatesOf(route, parsed.model, acting, needs.models, dialect.name)
     const tenancy = tenancyOf(acting, id)
     const turn = (await dialect.memory?.recall(tenancy)) ?? parsed
-    const attachments = await findAttachments(needs.files, viewOf(acting), turn.messages, signal)
+    const attachments = await findAttachments(needs.files, viewOf(acting), turn, signal)
     servers = await needs.openServers(turn.mcpServers, tenancy, { signal, deadline })
     const request: TurnRequest = {
       turn,
@@ -130,6 +131,7 @@ async function respond(exchange: Exchange, admission: Admission): Promise<void> 
   const { walk } = admission
   while (exchange.request.servers === undefined) {
     const { provider, plan } = walk.current
+    if (exchange.needs.files !== undefined && copiesFiles(plan, provider)) break
     if (hasRounds(plan) || !canForward(provider, plan.turn) || exchange.dialect.memory?.mayPass() === false) break
     if (await forwardAnswer(exchange, admission)) return
   }

@@ -1,10 +1,11 @@
 import { Fault, type FileReference } from '@tollgate/contracts'
 import { type FileStore, workspaceNames } from '@tollgate/files'
 import { isObject } from '../conversation/json.ts'
-import type { Json, JsonObject, Message, Part } from '../conversation/turn.ts'
+import type { Json, JsonObject, Message, Part, Turn } from '../conversation/turn.ts'
 import { filledMessage } from '../dialects/messages/files.ts'
+import { declaredFileIds } from './declared.ts'
 import { type FileRows, type FileView, referenceOf } from './rows.ts'
-import { type Showing, showFile } from './show.ts'
+import { type CodePlace, type Showing, showFile } from './show.ts'
 
 /** Files that one request may refer to; each is sent to its sandbox. */
 const MOST_FILES = 100
@@ -20,7 +21,7 @@ export interface Attachments {
   /** Each once, in the order in which they are first named: what code is given (FI-12). */
   files: readonly FileReference[]
   /** The messages as a model is shown them, with the files' contents in place of our ids (FI-15). */
-  show(messages: Message[], codeRunsHere: boolean): Promise<Shown>
+  show(messages: Message[], code: CodePlace): Promise<Shown>
 }
 
 export interface Shown {
@@ -53,25 +54,25 @@ export async function findFiles(
 export async function findAttachments(
   files: Files | undefined,
   view: FileView,
-  messages: readonly Message[],
+  { messages, tools }: Pick<Turn, 'messages' | 'tools'>,
   signal: AbortSignal,
 ): Promise<Attachments> {
   const ids = messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'file' ? part.id : [])))
-  const found = await findFiles(files, view, ids)
+  const found = await findFiles(files, view, [...ids, ...tools.flatMap(declaredFileIds)])
   if (files === undefined || found.length === 0) return none
   const names = workspaceNames(found)
   const byId = new Map(found.map((file, at) => [file.id, { file, name: names[at] as string }]))
 
   return {
     files: found,
-    async show(given, codeRunsHere) {
-      const showing: Showing = { store: files.store, signal, codeRunsHere, bytesLeft: undefined, characters: 0 }
+    async show(given, code) {
+      const showing: Showing = { store: files.store, signal, code, bytesLeft: undefined, characters: 0 }
       const contents = new Map<string, Part[]>()
       for (const part of given.flatMap(({ parts }) => parts)) {
         if (part.type !== 'file' || contents.has(keyOf(part))) continue
         const attached = byId.get(part.id)
         if (!attached) throw new Error('a file is to be shown that was not looked up')
-        const hidden = codeRunsHere && part.forCode === true
+        const hidden = code !== undefined && part.forCode === true
         contents.set(keyOf(part), await showFile(attached.file, attached.name, hidden, showing))
       }
       const inPlace = (part: FilePart) => contents.get(keyOf(part)) ?? []

@@ -8,11 +8,14 @@ const MOST_TEXT_BYTES = 1024 * 1024
 /** Characters that stand for an image in an estimate of tokens, whatever its size in bytes. */
 const IMAGE_CHARACTERS = 6_000
 
+/** Where code runs that is given the files: in a sandbox of ours, in a container of the provider's, or nowhere. */
+export type CodePlace = 'here' | 'provider' | undefined
+
 /** What showing the files of one request has in common. */
 export interface Showing {
   store: FileStore
   signal: AbortSignal
-  codeRunsHere: boolean
+  code: CodePlace
   /** Undefined: all of them. */
   bytesLeft: number | undefined
   characters: number
@@ -36,11 +39,15 @@ function kindOf(mediaType: string): Kind | undefined {
  */
 export async function showFile(file: FileReference, name: string, hidden: boolean, showing: Showing): Promise<Part[]> {
   const shown = hidden ? undefined : await contentOf(file, showing)
-  const place = `in the working directory of code_execution as ${JSON.stringify(name)}`
+  const known = JSON.stringify(name)
+  const place =
+    showing.code === 'provider'
+      ? `among the input files of your code execution tool as ${known}`
+      : `in the working directory of code_execution as ${known}`
   if (shown === undefined) {
     return [text(`[The file ${describe(file)} is ${place}; its content is not shown.]`)]
   }
-  return showing.codeRunsHere ? [shown, text(`[The file ${describe(file)} is also ${place}.]`)] : [shown]
+  return showing.code ? [shown, text(`[The file ${describe(file)} is also ${place}.]`)] : [shown]
 }
 
 /** Undefined: it cannot be shown, but code can have it. */
@@ -58,8 +65,8 @@ async function contentOf(file: FileReference, showing: Showing): Promise<Part | 
   return part
 }
 
-function unshown(file: FileReference, { codeRunsHere }: Showing, why: string): undefined {
-  if (codeRunsHere) return undefined
+function unshown(file: FileReference, { code }: Showing, why: string): undefined {
+  if (code) return undefined
   throw new Fault('invalid_request', `The file '${file.id}', ${describe(file)}, ${why}`)
 }
 

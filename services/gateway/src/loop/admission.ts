@@ -4,6 +4,7 @@ import { Fault, type Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Message, Turn } from '../conversation/turn.ts'
 import type { Attachments, Files } from '../files/attachments.ts'
+import type { ProviderCopies } from '../files/provider-copies.ts'
 import type { RequestServers } from '../mcp-client/servers.ts'
 import { withoutForeignThinking } from '../models/issuer.ts'
 import { Uncarried } from '../models/uncarried.ts'
@@ -23,6 +24,7 @@ import { mayRunHere, plan, readsPolicies } from './plan.ts'
 import { usableOptions } from './policed.ts'
 import { mayClash, offeredBy } from './prepared.ts'
 import { priceChain } from './priced.ts'
+import { copiesFiles } from './provider-code.ts'
 import { reserve, type Tally } from './tally.ts'
 import type { ToolRefusals } from './tool-refusals.ts'
 import { meterUsage, tokensOf, type UsageMeter } from './usage.ts'
@@ -42,6 +44,8 @@ export interface LoopNeeds {
   toolRefusals?: ToolRefusals | undefined
   /** Undefined where files are switched off. */
   files?: Files | undefined
+  /** Undefined where files are switched off. */
+  providerCopies?: ProviderCopies | undefined
 }
 
 export interface TurnRequest {
@@ -175,8 +179,9 @@ async function showFiles({ attachments }: TurnRequest, asks: Attempt[]): Promise
   if (!attachments || attachments.files.length === 0) return 0
   let most = 0
   for (const attempt of asks) {
-    const { plan } = attempt
-    const shown = await attachments.show(plan.messages, plan.owned.has(codeExecution.name))
+    const { plan, provider } = attempt
+    const there = copiesFiles(plan, provider) ? 'provider' : undefined
+    const shown = await attachments.show(plan.messages, plan.owned.has(codeExecution.name) ? 'here' : there)
     attempt.plan = { ...plan, messages: shown.messages }
     most = Math.max(most, shown.characters)
   }

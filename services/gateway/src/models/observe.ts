@@ -14,7 +14,7 @@ const tracer = trace.getTracer('@tollgate/gateway')
 
 /** A provider whose every call is a span, a count and a measurement; nothing of what was said is recorded. */
 export function observed(provider: ModelProvider): ModelProvider {
-  const { forward, countTokens, relay, listModels } = provider
+  const { forward, countTokens, relay, listModels, files } = provider
   return {
     name: provider.name,
     wire: provider.wire,
@@ -74,6 +74,7 @@ export function observed(provider: ModelProvider): ModelProvider {
       },
     }),
     ...(listModels && { listModels }),
+    ...(files && { files }),
     close: () => provider.close(),
   }
 }

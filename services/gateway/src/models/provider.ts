@@ -1,6 +1,7 @@
 import type { ModelEvent } from '../conversation/events.ts'
 import type { Dialect, ModelRequest, Turn, Wire } from '../conversation/turn.ts'
 import type { ByteSink, Forwarded } from './forward.ts'
+import type { ProviderFiles } from './provider-files.ts'
 
 /** How long one model call may take, and who may end it sooner. */
 export interface CallLimits {
@@ -42,6 +43,9 @@ export interface ModelProvider {
 
   /** A body of the client's sent as it is, where the provider has such a door; resolves with the whole answer. */
   relay?(path: RelayedPath, json: string, limits: CallLimits): Promise<Buffer>
+
+  /** Where code that it runs finds files, and leaves those that it makes. */
+  readonly files?: ProviderFiles
 
   /** The models it says that it has. */
   listModels?(limits: CallLimits): Promise<DiscoveredModel[]>

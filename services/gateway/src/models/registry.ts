@@ -232,9 +232,14 @@ function speaking(
     case 'openai-chat':
       return openAiChatProvider(origin, upstream, presetOf(type).chat ?? plainChat, log)
     case 'openai-responses':
-      return openAiResponsesProvider(origin, upstream, log)
+      return openAiResponsesProvider(origin, upstream, { hasFiles: type === 'openai' }, log)
     case 'anthropic':
-      return anthropicProvider(origin, upstream, { defaultMaxTokens, replayUnsigned: type !== 'anthropic' }, log)
+      return anthropicProvider(
+        origin,
+        upstream,
+        { defaultMaxTokens, replayUnsigned: type !== 'anthropic', hasFiles: type === 'anthropic' },
+        log,
+      )
     case 'gemini':
       return geminiProvider(origin, upstream, log)
     case 'demo':

@@ -1,5 +1,7 @@
+import { Readable } from 'node:stream'
 import { Fault } from '@tollgate/contracts'
 import { errors, Pool } from 'undici'
+import type { Form } from './multipart.ts'
 import type { CallLimits } from './provider.ts'
 import { faultOfStatus } from './upstream-errors.ts'
 import { brokenAnswer, type Origin, UpstreamFault } from './upstream-fault.ts'
@@ -38,9 +40,21 @@ export interface UpstreamReply {
 
 export interface UpstreamConnection {
   /** Sends JSON, with headers of the call's own, and resolves with a 2xx; anything else is thrown as a fault. Redirects are not followed. */
-  post(path: string, json: string, limits: CallLimits, own?: Readonly<Record<string, string>>): Promise<UpstreamReply>
-  get(path: string, limits: CallLimits): Promise<UpstreamReply>
+  post(path: string, json: string, limits: CallLimits, own?: Headers): Promise<UpstreamReply>
+  /** Sends a form with a file in it, as the file comes. */
+  upload(path: string, form: Form, limits: CallLimits, own?: Headers): Promise<UpstreamReply>
+  get(path: string, limits: CallLimits, own?: Headers): Promise<UpstreamReply>
+  delete(path: string, limits: CallLimits, own?: Headers): Promise<UpstreamReply>
   close(): Promise<void>
+}
+
+type Headers = Readonly<Record<string, string>>
+
+/** What a call sends. */
+interface Sent {
+  method: 'GET' | 'POST' | 'DELETE'
+  path: string
+  body?: string | Readable
 }
 
 const MOST_BODY_BYTES = 32 * 1024 * 1024
@@ -61,15 +75,18 @@ export function openUpstream(origin: Origin, settings: UpstreamSettings): Upstre
 
   return {
     post: (path, json, limits, own) => send({ method: 'POST', path, body: json }, limits, own),
-    get: (path, limits) => send({ method: 'GET', path }, limits),
+    upload: (path, { content, contentType, contentLength }, limits, own) =>
+      send({ method: 'POST', path, body: Readable.from(content) }, limits, {
+        ...own,
+        'content-type': contentType,
+        'content-length': String(contentLength),
+      }),
+    get: (path, limits, own) => send({ method: 'GET', path }, limits, own),
+    delete: (path, limits, own) => send({ method: 'DELETE', path }, limits, own),
     close: () => pool.close(),
   }
 
-  async function send(
-    { path, ...what }: { method: 'GET' | 'POST'; path: string; body?: string },
-    limits: CallLimits,
-    own?: Readonly<Record<string, string>>,
-  ): Promise<UpstreamReply> {
+  async function send({ path, ...what }: Sent, limits: CallLimits, own?: Headers): Promise<UpstreamReply> {
     if (inFlight >= 2 * settings.connections)
       throw new UpstreamFault('unavailable', 'too many calls to the model provider are under way', origin, {
         retryable: true,

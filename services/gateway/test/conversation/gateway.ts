@@ -5,6 +5,7 @@ import type { Log } from '@tollgate/telemetry'
 import { type FakeModel, fakeOpenAi, type ModelScript } from '@tollgate/testing'
 import { inject, onTestFinished } from 'vitest'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
+import { openProviderCopies } from '../../src/files/provider-copies.ts'
 import { fileRows } from '../../src/files/rows.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
 import { openServers, type ServersNeeds } from '../../src/mcp-client/servers.ts'
@@ -89,6 +90,7 @@ export async function openWith(
         openServers: openServers(mcpServers),
         responses: responseStore(db),
         files: store && { store, rows: fileRows(db, current) },
+        providerCopies: store && openProviderCopies({ store, log }),
       }
       return [
         async (app) => void app.register(chatCompletionsRoute(needs, cut)),

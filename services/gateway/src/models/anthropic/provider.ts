@@ -6,6 +6,7 @@ import { isStream, parseJson } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
 import { messagesReader } from './events.ts'
+import { anthropicFiles } from './files.ts'
 import { forwardMessages } from './forward.ts'
 import { listModels } from './list-models.ts'
 import { streamed, whole } from './reply.ts'
@@ -39,6 +40,7 @@ export function anthropicProvider(
       if (!read.success) throw brokenAnswer('unreadable', origin, new Error('no count'))
       return read.data.input_tokens
     },
+    ...(settings.hasFiles && { files: anthropicFiles(origin, upstream) }),
     listModels: (limits) => listModels(upstream, limits, origin),
     close: () => upstream.close(),
   }

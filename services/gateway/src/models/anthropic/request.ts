@@ -12,6 +12,8 @@ export interface MessagesSettings {
   defaultMaxTokens: number
   /** Gives unsigned thinking back to the upstream that sent it: some compatible servers want it, the vendor refuses it (BR-017). */
   replayUnsigned: boolean
+  /** Code that it runs reads files of its own store; what compatible servers have is not known. */
+  hasFiles?: boolean
 }
 
 /** The body for the Messages API. What cannot be carried out of another dialect is a 400 that names it. */

@@ -6,12 +6,18 @@ import { isStream } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
 import type { Origin } from '../upstream-fault.ts'
 import { responsesReader } from './events.ts'
+import { openAiFiles } from './files.ts'
 import { forwardResponses } from './forward.ts'
 import { streamed, whole } from './reply.ts'
 import { responsesBody } from './request.ts'
 
 /** OpenAI's Responses API and every server that speaks it. */
-export function openAiResponsesProvider(origin: Origin, upstream: UpstreamConnection, log: Log): ModelProvider {
+export function openAiResponsesProvider(
+  origin: Origin,
+  upstream: UpstreamConnection,
+  { hasFiles }: { hasFiles: boolean },
+  log: Log,
+): ModelProvider {
   const post = (request: ModelRequest, limits: CallLimits) =>
     upstream.post('/responses', JSON.stringify(responsesBody(request, origin.name)), limits)
 
@@ -24,6 +30,7 @@ export function openAiResponsesProvider(origin: Origin, upstream: UpstreamConnec
       yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
     },
     forward: async (request, sink, limits) => forwardResponses(await post(request, limits), request, sink, origin, log),
+    ...(hasFiles && { files: openAiFiles(origin, upstream) }),
     listModels: (limits) => listModels(upstream, limits, origin),
     close: () => upstream.close(),
   }

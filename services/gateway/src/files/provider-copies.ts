@@ -1,0 +1,215 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SpanStatusCode, trace } from '@opentelemetry/api'
+import { Fault, type FileReference } from '@tollgate/contracts'
+import { type FileStore, workspaceNames } from '@tollgate/files'
+import { counter, type Log } from '@tollgate/telemetry'
+import type { CallLimits, ModelProvider } from '../models/provider.ts'
+import type { FileCopy, ProviderFiles, Sendable } from '../models/provider-files.ts'
+import { Uncarried } from '../models/uncarried.ts'
+import { UpstreamFault } from '../models/upstream-fault.ts'
+
+/** What all copies of one attempt may take to get there (FI-24). */
+const COPY_MS = 60_000
+const AT_ONCE = 4
+/** A removal is tried again after so long. */
+const RETRY_MS = [1_000, 5_000]
+const REMOVE_MS = 10_000
+/** Copies that wait to be removed; what is over ends by itself within the hour. */
+const MOST_REMOVALS = 1_000
+
+/** Statuses that speak of the file, and not of the account or of the provider's health. */
+const ABOUT_THE_FILE: ReadonlySet<number | undefined> = new Set([400, 404, 409, 413, 415, 422])
+
+const tracer = trace.getTracer('@tollgate/gateway')
+const copied = counter('provider_file_copies_total', 'Short-lived copies of files at providers, by what came of them', {
+  step: ['put', 'remove'],
+  outcome: ['ok', 'refused', 'failed'],
+})
+
+export type FilesProvider = ModelProvider & { readonly files: ProviderFiles }
+
+/** The copies of attachments at providers, of all requests: made for an attempt, removed when the request is over. */
+export interface ProviderCopies {
+  of(request: string): RequestCopies
+  /** Waits for removals that are under way, and tries none again. */
+  close(deadline: number): Promise<void>
+}
+
+export interface RequestCopies {
+  /** What is sent, with a copy of each file where the provider's code finds it (X-26). */
+  attach<S extends Sendable>(
+    sent: S,
+    files: readonly FileReference[],
+    provider: FilesProvider,
+    at: CallLimits,
+  ): Promise<S>
+  /** The request is over, however it ended. Nobody waits for it. */
+  remove(): void
+}
+
+export function openProviderCopies({ store, log }: { store: FileStore; log: Log }): ProviderCopies {
+  const removing = new Set<Promise<void>>()
+  /** No removal is tried again; those under way end as well. */
+  const [closing, cut] = [new AbortController(), new AbortController()]
+
+  return {
+    of(request) {
+      const made: { copy: FileCopy; provider: FilesProvider }[] = []
+      return {
+        async attach(sent, files, provider, at) {
+          const note = (copy: FileCopy) => void made.push({ copy, provider })
+          const copies = await copyAll(store, files, provider, sent, at, note)
+          return provider.files.attach(sent, copies)
+        },
+        remove() {
+          for (const { copy, provider } of made.splice(0)) {
+            if (removing.size >= MOST_REMOVALS) {
+              leave(request, provider, copy, new Error('too many copies wait to be removed'))
+              continue
+            }
+            const work = removed(request, provider, copy).finally(() => removing.delete(work))
+            removing.add(work)
+          }
+        },
+      }
+    },
+    async close(deadline) {
+      closing.abort()
+      const timer = setTimeout(() => cut.abort(), Math.max(0, deadline - Date.now()))
+      await Promise.all(removing)
+      clearTimeout(timer)
+    },
+  }
+
+  async function removed(request: string, provider: FilesProvider, copy: FileCopy): Promise<void> {
+    for (const waitMs of [...RETRY_MS, undefined]) {
+      try {
+        // not the request's signal: that has fired, where its client left
+        await provider.files.remove(copy, { signal: cut.signal, deadline: Date.now() + REMOVE_MS })
+        copied.add(1, { step: 'remove', outcome: 'ok' })
+        return
+      } catch (thrown) {
+        const again = waitMs !== undefined && !closing.signal.aborted
+        if (!again || !(await slept(waitMs))) return leave(request, provider, copy, thrown)
+      }
+    }
+  }
+
+  function slept(ms: number): Promise<boolean> {
+    return sleep(ms, true, { signal: closing.signal, ref: false }).catch(() => false)
+  }
+
+  function leave(request: string, { name }: FilesProvider, { id }: FileCopy, err: unknown): void {
+    copied.add(1, { step: 'remove', outcome: 'failed' })
+    log.warn(
+      { request, provider: name, copy: id, err },
+      'a copy of a file is left at a provider until it ends by itself',
+    )
+  }
+}
+
+/** Every file, or none: the first failure ends the others. `note` hears of each copy that there is, whatever comes. */
+async function copyAll(
+  store: FileStore,
+  files: readonly FileReference[],
+  provider: FilesProvider,
+  sent: Sendable,
+  { signal, deadline }: CallLimits,
+  note: (copy: FileCopy) => void,
+): Promise<FileCopy[]> {
+  refuseMany(files, provider)
+  const names = workspaceNames(files)
+  const copies: FileCopy[] = []
+  const ending = new AbortController()
+  const end = () => ending.abort()
+  signal.addEventListener('abort', end, { once: true })
+  if (signal.aborted) end()
+  const until = Math.min(deadline, Date.now() + COPY_MS)
+  const waiting = Array.from(files.entries())
+
+  async function lane(): Promise<void> {
+    for (let next = waiting.shift(); next !== undefined && !ending.signal.aborted; next = waiting.shift()) {
+      const [at, file] = next
+      const copy = await putOne(store, file, names[at] as string, provider, sent, {
+        signal: ending.signal,
+        deadline: until,
+      })
+      copies[at] = copy
+      note(copy)
+    }
+  }
+  let failure: unknown
+  const lanes = Array.from({ length: Math.min(AT_ONCE, files.length) }, () =>
+    lane().catch((thrown: unknown) => {
+      failure ??= thrown
+      end()
+    }),
+  )
+  await Promise.all(lanes)
+  signal.removeEventListener('abort', end)
+  if (signal.aborted) throw new Fault('cancelled', 'the request was cancelled', { cause: failure })
+  if (failure !== undefined) throw failure
+  return copies
+}
+
+function refuseMany(files: readonly FileReference[], { files: { most } }: FilesProvider): void {
+  if (files.length > most.files)
+    throw new Uncarried(
+      'invalid_request',
+      `code that this model's provider runs is given at most ${most.files} files, and this request names ${files.length}`,
+    )
+  const large = files.find(({ bytes }) => bytes > most.bytes)
+  if (large) throw new Uncarried('invalid_request', `${called(large)} is larger than this model's provider takes`)
+}
+
+async function putOne(
+  store: FileStore,
+  file: FileReference,
+  name: string,
+  provider: FilesProvider,
+  sent: Sendable,
+  limits: CallLimits,
+): Promise<FileCopy> {
+  const source = readOnce(store, file, limits.signal)
+  const span = tracer.startSpan('copy file to provider', {
+    attributes: { 'gen_ai.provider.name': provider.name, 'tollgate.file.bytes': file.bytes },
+  })
+  try {
+    const { mediaType, bytes } = file
+    const copy = await provider.files.put({ name, mediaType, bytes, content: source.content() }, sent, limits)
+    copied.add(1, { step: 'put', outcome: 'ok' })
+    return copy
+  } catch (thrown) {
+    const refused = thrown instanceof UpstreamFault && ABOUT_THE_FILE.has(thrown.upstreamStatus)
+    copied.add(1, { step: 'put', outcome: refused ? 'refused' : 'failed' })
+    span.setStatus({ code: SpanStatusCode.ERROR, message: Fault.from(thrown).failure })
+    throw source.failure() ?? (refused ? notTaken(file, thrown) : thrown)
+  } finally {
+    span.end()
+  }
+}
+
+/** FI-16, at a provider. Another candidate may take the file, and this one is no worse for the next request. */
+const notTaken = (file: FileReference, cause: unknown): Uncarried =>
+  new Uncarried('upstream', `the model provider did not take ${called(file)}`, { cause })
+
+const called = ({ id, name }: FileReference): string => `the file ${JSON.stringify(name)} (${id})`
+
+/** The bytes of a file, opened when they are first wanted; and why they could not be read, which is no fault of who wanted them. */
+function readOnce(store: FileStore, file: FileReference, signal: AbortSignal) {
+  let failure: unknown
+  return {
+    failure: () => failure,
+    async *content(): AsyncGenerator<Uint8Array> {
+      try {
+        const stored = await store.get(file.id, { signal })
+        if (!stored) throw new Fault('not_found', `File '${file.id}' not found`)
+        if (stored.bytes !== file.bytes) throw new Error(`file ${file.id} is not as long as its row says`)
+        yield* stored.content
+      } catch (thrown) {
+        if (!signal.aborted) failure = thrown
+        throw thrown
+      }
+    },
+  }
+}
