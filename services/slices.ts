@@ -45,6 +45,8 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   publicBaseUrl: config.public_base_url,
   rateLimitRpm: config.rate_limit_rpm,
   filesMaxBytes: config.files_max_bytes,
+  filesOutputMaxFiles: config.files_output_max_files,
+  filesOutputMaxBytes: config.files_output_max_bytes,
   filesRetentionHours: config.files_retention_hours,
   filesSweepIntervalMs: config.files_sweep_interval_sec * 1_000,
   requestTimeoutMs: config.request_timeout_ms,
@@ -161,6 +163,7 @@ export const sandboxBrokerSettings = (config: Config, { url, token, why }: Sandb
   ...(url === undefined ? {} : { url }),
   ...(why === undefined ? {} : { unavailableReason: why }),
   ...(token === undefined ? {} : { token }),
+  configuredToken: config.sandbox_token,
   ...(config.sandbox_session_image === undefined ? {} : { sessionImage: config.sandbox_session_image }),
 })
 

@@ -1,3 +1,4 @@
+import { toolSettings } from '@tollgate/contracts'
 import { z } from 'zod'
 import { modelAliases, routing } from './routing.ts'
 import { seats } from './seats.ts'
@@ -137,21 +138,21 @@ export const configSchema = z.strictObject({
 
   // tools
   tools_header: z.string().max(4_000).optional(),
-  web_search_intercept: z.boolean().default(false),
-  web_search_default_tool: z.string().min(1).optional(),
-  web_search_provider: z.enum(['tavily', 'brave']).optional(),
+  web_search_intercept: toolSettings.web_search_intercept.default(false),
+  web_search_default_tool: toolSettings.web_search_default_tool.optional(),
+  web_search_provider: toolSettings.web_search_provider.optional(),
   web_search_provider_api_key: secret.optional(),
-  web_search_url: httpUrl.optional(),
-  web_search_engines: z.string().min(1).optional(),
-  web_search_max_results: z.int().min(1).optional(),
-  web_search_extract: z.boolean().optional(),
-  web_search_purpose_hint: z.string().max(2_048).optional(),
-  web_search_allow_private_hosts: z.boolean().default(false),
-  web_search_max_calls: z.int().min(1).default(10),
+  web_search_url: toolSettings.web_search_url.optional(),
+  web_search_engines: toolSettings.web_search_engines.optional(),
+  web_search_max_results: toolSettings.web_search_max_results.optional(),
+  web_search_extract: toolSettings.web_search_extract.optional(),
+  web_search_purpose_hint: toolSettings.web_search_purpose_hint.optional(),
+  web_search_allow_private_hosts: toolSettings.web_search_allow_private_hosts.default(false),
+  web_search_max_calls: toolSettings.web_search_max_calls.default(10),
   web_search_workspace_default: z.boolean().default(true),
   search_tools: z.record(z.string(), searchTool).default({}),
   web_fetch_enabled: z.boolean().default(false),
-  web_fetch_default_tool: z.string().min(1).default('builtin_fetch'),
+  web_fetch_default_tool: toolSettings.web_fetch_default_tool.default('builtin_fetch'),
   fetch_tools: z.record(z.string(), fetchTool).default({}),
   web_retrieval_trust_env_proxy: z.boolean().default(false),
   fetch_slots: z.int().min(1).max(256).default(8),
@@ -197,16 +198,16 @@ export const configSchema = z.strictObject({
     .default('e2b.app'),
   sandbox_e2b_api_url: httpUrl.optional(),
   sandbox_e2b_sandbox_url: httpUrl.optional(),
-  sandbox_url: httpUrl.optional(),
+  sandbox_url: toolSettings.sandbox_url.optional(),
   sandbox_token: secret.optional(),
-  sandbox_purpose_hint: z.string().max(2_048).optional(),
+  sandbox_purpose_hint: toolSettings.sandbox_purpose_hint.optional(),
   sandbox_session_image: z.string().min(1).optional(),
   sandbox_allowed_session_images: z.array(z.string().min(1).max(512)).max(100).default([]),
   sandbox_exec_timeout_sec: z.int().min(1).max(60).default(60),
   /** 0 keeps no sandbox beyond its request (C-08). */
   sandbox_container_idle_ttl_sec: z.int().min(0).max(86_400).default(600),
   sandbox_container_max_lifetime_sec: z.int().min(1).max(86_400).default(3_600),
-  code_execution_executor: z.enum(['auto', 'otari', 'provider']).default('auto'),
+  code_execution_executor: toolSettings.code_execution_executor.default('auto'),
   code_execution_workspace_default: z.boolean().default(true),
 
   // files

@@ -1,3 +1,6 @@
+export * from './follow-settings.ts'
 export * from './health.ts'
+export * from './keep-fresh.ts'
 export * from './lifecycle.ts'
 export type * from './service.ts'
+export * from './unread.ts'

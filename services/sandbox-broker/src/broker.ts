@@ -9,6 +9,7 @@ import { serveCredential } from './credential.ts'
 import { NO_KEY } from './e2b/leases.ts'
 import { closeSession, openSession, renewClaim } from './leases.ts'
 import { openProvider } from './providers.ts'
+import { serveRuntimeSettings } from './runtime-settings.ts'
 import { seedSession } from './seed.ts'
 import { execInSession } from './sessions.ts'
 import type { SandboxBrokerSettings } from './settings.ts'
@@ -46,6 +47,7 @@ export async function startSandboxBroker(needs: SandboxBrokerNeeds): Promise<Run
     environmentKey: needs.environmentKey,
     ...(needs.credentialEveryMs === undefined ? {} : { everyMs: needs.credentialEveryMs }),
   })
+  const runtimeSettings = await serveRuntimeSettings({ bus, log, settings })
   const provider = await openProvider({ settings, apiKey: credential.apiKey, log })
   const unavailable = () => whyUnavailable(settings, credential.apiKey())
   if (settings.provider === 'e2b' && unavailable()) log.error({}, NO_KEY)
@@ -69,6 +71,7 @@ export async function startSandboxBroker(needs: SandboxBrokerNeeds): Promise<Run
       await sweeping?.stop()
       await provider.close()
       await credential.close()
+      await runtimeSettings.close()
       return true
     },
   }

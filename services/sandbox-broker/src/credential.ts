@@ -10,6 +10,7 @@ import {
 } from '@tollgate/contracts'
 import type { Database } from '@tollgate/db'
 import type { Secrets } from '@tollgate/secrets'
+import { keepFresh } from '@tollgate/service'
 import type { Log } from '@tollgate/telemetry'
 
 interface CredentialTables {
@@ -44,7 +45,6 @@ export async function serveCredential(needs: CredentialNeeds): Promise<Credentia
   const { bus, log, secrets, environmentKey, everyMs = 15_000 } = needs
   const kysely = needs.db?.typed<CredentialTables>().kysely
   let stored: Stored = { state: 'none' }
-  let reading: Promise<void> | undefined
 
   const table = () => {
     if (!kysely) throw new Fault('unavailable', 'a key is kept in the database, and the sandbox-broker has none')
@@ -61,25 +61,20 @@ export async function serveCredential(needs: CredentialNeeds): Promise<Credentia
     if (stored.state === 'unreadable' && before !== 'unreadable')
       log.error({}, 'the stored key of the hosted sandbox cannot be read with OTARI_SECRET_KEY: it is passed over')
   }
-  /** One read at a time; whoever asks meanwhile is answered by a read that began after it asked. */
-  const refreshed = async (): Promise<void> => {
-    await reading?.catch(() => {}) // its own caller hears of it
-    reading ??= refresh().finally(() => {
-      reading = undefined
-    })
-    return reading
-  }
-  const inBackground = () =>
-    void refreshed().catch((err) => log.warn({ err }, 'the stored sandbox key was not read; the next look tries again'))
+  const fresh = keepFresh({
+    read: refresh,
+    everyMs,
+    onFailure: (err) => log.warn({ err }, 'the stored sandbox key was not read; the next look tries again'),
+  })
 
   const changed = async (): Promise<SandboxCredential> => {
-    await refreshed()
+    await fresh.now()
     bus.announce(changedSettings, {})
     return shown(stored, environmentKey)
   }
 
   await bus.serve(sandboxCredentialGet, async () => {
-    await refreshed()
+    await fresh.now()
     return shown(stored, environmentKey)
   })
   await bus.serve(sandboxCredentialPut, async ({ apiKey }) => {
@@ -113,15 +108,11 @@ export async function serveCredential(needs: CredentialNeeds): Promise<Credentia
     return counts
   })
 
-  bus.listen(changedSettings, inBackground)
-  const timer = setInterval(inBackground, everyMs)
-  await refreshed()
+  bus.listen(changedSettings, fresh.soon)
+  await fresh.now()
   return {
     apiKey: () => (stored.state === 'readable' ? stored.key : environmentKey),
-    async close() {
-      clearInterval(timer)
-      await reading?.catch(() => {}) // told already
-    },
+    close: fresh.close,
   }
 }
 

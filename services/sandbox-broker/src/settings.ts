@@ -5,13 +5,15 @@ export interface SandboxBrokerSettings {
   /** CFG-01: which adapter runs the code. */
   provider: string
   /** CFG-02: base URL of a protocol v1 backend. Without it code execution is not available. */
-  url?: string
+  url?: string | undefined
   /** What to say when there is no `url`: why the bundled sandbox did not start, say. */
   unavailableReason?: string
   /** Where hosted sandboxes come from, for the provider `e2b`; the vendor's own when absent. */
   e2b?: E2bSettings
   /** Bearer credential of the backend (CP-22). */
-  token?: string
+  token?: string | undefined
+  /** The same of a backend whose address is set at run time: never that of a sandbox which belongs to this process. */
+  configuredToken?: string | undefined
   /** CFG-04: image asked for when the workspace pins none (CP-05). */
   sessionImage?: string
   /** Most seconds granted to one call (X-31). */

@@ -1,17 +1,15 @@
 import { type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { Fault, searchDescribe, searchFetch, searchMcp, searchQuery } from '@tollgate/contracts'
+import { Fault, searchDescribe, searchFetch, searchJudgeSettings, searchMcp, searchQuery } from '@tollgate/contracts'
 import { openTrustedClient } from '@tollgate/http'
-import type { CommonNeeds, Running } from '@tollgate/service'
+import { type CommonNeeds, followSettings, type Running } from '@tollgate/service'
 import type { Backend } from './backend.ts'
+import { openBackends } from './backends.ts'
 import { describe } from './describe.ts'
 import { entryProblems } from './entries.ts'
-import { configuredFetchInstances } from './fetch/instances.ts'
 import { openFetching } from './fetch/observed.ts'
-import { inLoopDefault, warnOfUnknownDefault } from './in-loop.ts'
-import { configuredInstances } from './instances.ts'
-import { legacyBackend } from './legacy.ts'
 import { openMcpSearch } from './mcp/search.ts'
 import { countSearch, type SearchOutcome } from './metrics.ts'
+import { judgeSettings, serveTrying, withRuntime } from './runtime-settings.ts'
 import { REPLY_MS, type SearchContext, type SearchReply, type SearchRequest, search } from './search.ts'
 import { defaultBounds, type SearchSettings } from './settings.ts'
 import { openSlots } from './slots.ts'
@@ -31,11 +29,8 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
   const bounds = { ...defaultBounds, ...settings.bounds }
   const problems = entryProblems(settings)
   if (problems.length > 0) throw new Error(problems.join('\n'))
-  const fetchers = configuredFetchInstances(settings, bounds, log)
-  const instances = configuredInstances(settings, fetchers, bounds, log)
-  const legacy = legacyBackend(settings.legacy, bounds, log)
-  warnOfUnknownDefault(settings.webSearchDefaultTool, instances, log)
-  const inLoop = () => inLoopDefault(settings.webSearchDefaultTool, legacy, instances)
+  let inForce = settings
+  let backends = openBackends(settings, bounds, log)
 
   const work = trackWork()
   const client = openTrustedClient({ connections: bounds.searches })
@@ -46,13 +41,12 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
     client,
     log,
     pageSlots: openSlots({ places: bounds.pages, waiting: bounds.waitingPages }),
-    defaultResults: settings.webSearchMaxResults,
   }
 
   const searchForMcp = openMcpSearch(settings.mcp ?? {}, client, bounds)
 
   const choose = (name: string | null): Backend => {
-    const backend = name === null ? inLoop() : instances.find(name)
+    const backend = name === null ? backends.inLoop() : backends.instances.find(name)
     if (backend) return backend
     throw new Fault(
       'not_found',
@@ -65,7 +59,8 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
       const started = performance.now()
       let outcome: SearchOutcome = 'internal'
       try {
-        const reply = await search(backend, request, context, parts)
+        const { defaultResults } = backends
+        const reply = await search(backend, request, context, { ...parts, defaultResults })
         outcome = reply.status === 'ok' ? 'ok' : reply.tag
         if (reply.status === 'failed') {
           const { label, tag, httpStatus } = reply
@@ -82,6 +77,20 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
         span.end()
       }
     })
+
+  const following = await followSettings({
+    bus,
+    log,
+    apply(set) {
+      inForce = withRuntime(settings, set)
+      backends = openBackends(inForce, bounds, log, backends)
+    },
+  })
+  await bus.serve(
+    searchJudgeSettings,
+    judgeSettings(settings, () => backends),
+  )
+  await serveTrying(bus, client, () => inForce.legacy.engines)
 
   await bus.serve(
     searchQuery,
@@ -111,19 +120,20 @@ export async function startSearchBroker({ bus, log, settings }: SearchBrokerNeed
     searchFetch,
     ({ instance: name, tenancy, ...wanted }, { signal, deadline }) =>
       work.run(signal, async (ends) => {
-        const instance = fetchers.find(name)
+        const instance = backends.fetchers.find(name)
         if (!instance) throw new Fault('not_found', `Unknown fetch tool '${name}'.`)
         const limits = { deadline: deadline - REPLY_MS, signal: ends }
         return fetchPage(instance, { ...wanted, request: tenancy.request }, limits)
       }),
     { slots: CALL_SLOTS },
   )
-  await bus.serve(searchDescribe, async () => describe(instances.all(), inLoop(), fetchers))
+  await bus.serve(searchDescribe, async () => describe(backends))
 
   return {
     async close(deadline) {
       const inOrder = await work.close(deadline)
       await client.close()
+      await following.close()
       return inOrder
     },
   }

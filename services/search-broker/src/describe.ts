@@ -1,41 +1,41 @@
 import type { FetchProviderEntry, SearchProviderEntry, searchDescribe } from '@tollgate/contracts'
 import type { z } from 'zod'
-import type { Backend } from './backend.ts'
+import type { Backends } from './backends.ts'
 import { fetchProviders } from './fetch/catalogue.ts'
-import type { FetchInstances } from './fetch/instances.ts'
 import type { FetchProvider } from './fetch/provider.ts'
 import { openOptions } from './options.ts'
 import { providers } from './providers/catalogue.ts'
 import type { SearchProvider } from './providers/provider.ts'
 
 /** Member by member, so that what is added to a backend is secret until somebody decides otherwise. */
-export const describe = (
-  instances: Backend[],
-  inLoop: Backend | undefined,
-  fetchers: FetchInstances,
-): z.input<(typeof searchDescribe)['output']> => ({
-  instances: [
-    ...instances.flatMap(({ instance, provider, mostResults }) =>
-      instance === null
-        ? []
-        : [{ name: instance, kind: 'search' as const, provider: provider.id, ...number(mostResults) }],
-    ),
-    ...fetchers.all().map(({ name, provider }) => ({ name, kind: 'fetch' as const, provider: provider.id })),
-  ],
-  providers: providers.map(describeProvider),
-  inLoop: inLoop
-    ? {
-        kind: inLoop.instance === null ? 'legacy' : 'instance',
-        label: inLoop.label,
-        instance: inLoop.instance,
-        provider: inLoop.provider.id,
-      }
-    : null,
-  fetchProviders: fetchProviders.map(describeFetchProvider),
-  inLoopFetch: fetchers.inLoop
-    ? { label: fetchers.inLoop.label, instance: fetchers.inLoop.name, provider: fetchers.inLoop.provider.id }
-    : null,
-})
+export function describe({ instances, fetchers, ...backends }: Backends): z.input<(typeof searchDescribe)['output']> {
+  const inLoop = backends.inLoop()
+  return {
+    instances: [
+      ...instances
+        .all()
+        .flatMap(({ instance, provider, mostResults }) =>
+          instance === null
+            ? []
+            : [{ name: instance, kind: 'search' as const, provider: provider.id, ...number(mostResults) }],
+        ),
+      ...fetchers.all().map(({ name, provider }) => ({ name, kind: 'fetch' as const, provider: provider.id })),
+    ],
+    providers: providers.map(describeProvider),
+    inLoop: inLoop
+      ? {
+          kind: inLoop.instance === null ? 'legacy' : 'instance',
+          label: inLoop.label,
+          instance: inLoop.instance,
+          provider: inLoop.provider.id,
+        }
+      : null,
+    fetchProviders: fetchProviders.map(describeFetchProvider),
+    inLoopFetch: fetchers.inLoop
+      ? { label: fetchers.inLoop.label, instance: fetchers.inLoop.name, provider: fetchers.inLoop.provider.id }
+      : null,
+  }
+}
 
 const describeProvider = (provider: SearchProvider): SearchProviderEntry => ({
   id: provider.id,

@@ -8,8 +8,8 @@ import { readStreamed } from './streamed-exec.ts'
 
 /** Read at each call: an operator may point the broker elsewhere while it runs. Private addresses are fine (CP-27). */
 export interface ProtocolSettings {
-  url?: string
-  token?: string
+  url?: string | undefined
+  token?: string | undefined
 }
 
 /** How much longer than granted an answer is waited for: transport and the backend's own teardown (CP-16). */
