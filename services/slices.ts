@@ -14,6 +14,7 @@ import type { SandboxAt } from './open.ts'
 // Each service is handed its own part of the configuration, in its own words, and sees nothing else of it.
 
 export const gatewaySettings = (config: Config): GatewaySettings => ({
+  sandboxUrl: config.sandbox_url,
   sandboxPurposeHint: config.sandbox_purpose_hint,
   sandboxSessionImage: config.sandbox_session_image,
   sandboxAllowedSessionImages: config.sandbox_allowed_session_images,
@@ -21,6 +22,10 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   codeExecutionWorkspaceDefault: config.code_execution_workspace_default,
   webSearchIntercept: config.web_search_intercept,
   webSearchDefaultTool: config.web_search_default_tool,
+  webSearchProvider: config.web_search_provider,
+  webSearchUrl: config.web_search_url,
+  webSearchEngines: config.web_search_engines,
+  webSearchExtract: config.web_search_extract,
   webSearchMaxResults: config.web_search_max_results,
   webSearchPurposeHint: config.web_search_purpose_hint,
   webSearchAllowPrivateHosts: config.web_search_allow_private_hosts,
@@ -45,11 +50,13 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   publicBaseUrl: config.public_base_url,
   rateLimitRpm: config.rate_limit_rpm,
   filesMaxBytes: config.files_max_bytes,
+  providerFilesTimeoutMs: 60_000,
   filesOutputMaxFiles: config.files_output_max_files,
   filesOutputMaxBytes: config.files_output_max_bytes,
   filesRetentionHours: config.files_retention_hours,
   filesSweepIntervalMs: config.files_sweep_interval_sec * 1_000,
   requestTimeoutMs: config.request_timeout_ms,
+  unreadAnswerMs: config.unread_answer_timeout_sec * 1_000,
   modelDiscoveryIntervalMs: config.model_discovery_interval_sec * 1_000,
   bodyLimitBytes: config.body_limit_bytes,
 })
@@ -172,6 +179,7 @@ export const sandboxSettings = (config: Config): SandboxSettings => ({
   host: config.sandbox_host,
   port: config.sandbox_port,
   maxSessions: config.sandbox_max_sessions,
+  unreadAnswerSeconds: config.unread_answer_timeout_sec,
   ...(config.sandbox_python === undefined ? {} : { python: config.sandbox_python }),
   ...(config.sandbox_min_isolation === undefined ? {} : { minIsolation: config.sandbox_min_isolation }),
 })

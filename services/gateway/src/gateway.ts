@@ -40,6 +40,7 @@ import { sandboxCredentialRoutes } from './routes/sandbox-credential.ts'
 import { searchRoute } from './routes/search.ts'
 import { searchToolRoutes } from './routes/search-tools.ts'
 import { storedResponseRoutes } from './routes/stored-responses.ts'
+import { toolSettingRoutes } from './routes/tool-settings.ts'
 import { toolRoutes } from './routes/tools.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { userRoutes } from './routes/users.ts'
@@ -52,6 +53,7 @@ import type { GatewaySettings } from './settings.ts'
 import { responseStore } from './stored-responses/store.ts'
 import { sweepResponses } from './stored-responses/sweep.ts'
 import type { GatewayDb } from './tables.ts'
+import { openRuntimeSettings } from './tool-settings/runtime.ts'
 import { openCapabilities } from './tools/capabilities.ts'
 
 export interface GatewayNeeds extends CommonNeeds {
@@ -79,8 +81,10 @@ const READY_MS = 1_000
 
 /** Serves the HTTP API. Resolves once it listens; the first start's keys are made by `ensureMasterKey`, `ensureFirstKey`. */
 export async function startGateway(needs: GatewayNeeds): Promise<Running & { url: string }> {
-  const { bus, log, settings } = needs
+  const { bus, log } = needs
+  const settings = { ...needs.settings }
   const db = await migrateGateway(needs.db)
+  const runtime = await openRuntimeSettings({ db, bus, log, settings })
   const lastUsed = openLastUsed(db, log)
   const identities = openIdentities({
     db,
@@ -129,6 +133,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     identities,
     version: needs.version,
     bodyLimitBytes: settings.bodyLimitBytes,
+    unreadAnswerMs: settings.unreadAnswerMs,
     notReady,
     routes: (cut) => [
       chatCompletionsRoute(answers, cut),
@@ -155,6 +160,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       usageRoutes({ bus }),
       fileRoutes({ files, identities, settings, log }),
       sandboxCredentialRoutes({ bus }),
+      toolSettingRoutes({ bus, settings, runtime }, cut),
     ],
   })
   const url = await listen(server, needs)
@@ -172,6 +178,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       await providerCopies?.close(deadline)
       await Promise.all([
         lastUsed.close(),
+        runtime.close(),
         models.close(),
         discovery.close(),
         sweeping?.close(),

@@ -5,6 +5,8 @@ import { defaultWebSettings, type WebSettings } from '@tollgate/mcp-web'
  * runtime change holds for the next request (CFG-52).
  */
 export interface GatewaySettings {
+  /** CFG-02: where the sandbox-broker runs code, for operators to see. */
+  sandboxUrl: string | undefined
   /** CFG-03: what the model is told `code_execution` is for. */
   sandboxPurposeHint: string | undefined
   /** CFG-04: the image of sessions for which no workspace pins another. */
@@ -19,6 +21,11 @@ export interface GatewaySettings {
   webSearchIntercept: boolean
   /** CFG-19: the search tool of searches that name none; `none` is for those of a model alone (D-07). */
   webSearchDefaultTool: string | undefined
+  /** CFG-11, CFG-13, CFG-14, CFG-16: what the search-broker has from before there were instances, to be seen. */
+  webSearchProvider: 'tavily' | 'brave' | undefined
+  webSearchUrl: string | undefined
+  webSearchEngines: string | undefined
+  webSearchExtract: boolean | undefined
   /** CFG-15: results of a search that names no number. */
   webSearchMaxResults: number | undefined
   /** CFG-17: what the model is told `web_search` is for. */
@@ -60,6 +67,8 @@ export interface GatewaySettings {
   /** CFG-34: what of the files that code makes at a provider is kept for one answer. */
   filesOutputMaxFiles: number
   filesOutputMaxBytes: number
+  /** FI-23, FI-24: how long files may be copied to a provider before it is asked, and from it once it has answered. */
+  providerFilesTimeoutMs: number
   /** CFG-33: how long files are kept; undefined keeps them until they are deleted. */
   filesRetentionHours: number | undefined
   /** CFG-33: how often what nobody may have any more is removed. */
@@ -68,6 +77,8 @@ export interface GatewaySettings {
   responsesRetentionDays: number
   /** Ours: one deadline for a whole completion, every round and tool call of it. */
   requestTimeoutMs: number
+  /** Ours: how long a client may take no byte of a finished answer before its connection is closed. */
+  unreadAnswerMs: number
   /** Ours: how often providers are asked for their models; 0 never asks. */
   modelDiscoveryIntervalMs: number
   /** Ours: the largest request body. */
@@ -75,6 +86,7 @@ export interface GatewaySettings {
 }
 
 export const defaultSettings: GatewaySettings = {
+  sandboxUrl: undefined,
   sandboxPurposeHint: undefined,
   sandboxSessionImage: undefined,
   sandboxAllowedSessionImages: [],
@@ -82,6 +94,10 @@ export const defaultSettings: GatewaySettings = {
   codeExecutionWorkspaceDefault: true,
   webSearchIntercept: false,
   webSearchDefaultTool: undefined,
+  webSearchProvider: undefined,
+  webSearchUrl: undefined,
+  webSearchEngines: undefined,
+  webSearchExtract: undefined,
   webSearchMaxResults: undefined,
   webSearchPurposeHint: undefined,
   webSearchAllowPrivateHosts: false,
@@ -101,12 +117,14 @@ export const defaultSettings: GatewaySettings = {
   publicBaseUrl: undefined,
   rateLimitRpm: undefined,
   filesMaxBytes: 512 * 1024 * 1024,
+  providerFilesTimeoutMs: 60_000,
   filesOutputMaxFiles: 20,
   filesOutputMaxBytes: 100 * 1024 * 1024,
   filesRetentionHours: undefined,
   filesSweepIntervalMs: 3_600_000,
   responsesRetentionDays: 30,
   requestTimeoutMs: 600_000,
+  unreadAnswerMs: 60_000,
   modelDiscoveryIntervalMs: 3_600_000,
   bodyLimitBytes: 32 * 1024 * 1024,
 }

@@ -1,5 +1,5 @@
 import type { Database } from '@tollgate/db'
-import type { Generated, JSONColumnType } from 'kysely'
+import type { ColumnType, Generated, JSONColumnType } from 'kysely'
 import type { JsonObject } from './conversation/turn.ts'
 
 type Metadata = JSONColumnType<Record<string, unknown>, Record<string, unknown> | undefined, Record<string, unknown>>
@@ -69,6 +69,7 @@ export interface Tables {
     created_at: Generated<Date>
     updated_at: Generated<Date>
   }
+  'gateway.tool_settings': { key: string; value: ColumnType<unknown, string, string>; updated_at: Generated<Date> }
   'gateway.files': {
     id: string
     organization: string
