@@ -5,6 +5,8 @@ export interface ThinkingRules {
   signatures: ReadonlySet<string>
   /** Thinking may come without one. */
   unsigned: boolean
+  /** Whether a file is there for a container. */
+  hasFile(id: unknown): boolean
 }
 
 type Message = { role: string; content: FakeJson[] }
@@ -28,7 +30,7 @@ export function historyMistake({ messages, tools, thinking }: FakeJson, rules: T
     const mistake = pairingMistake(read, i)
     if (mistake) return `messages.${i}: ${mistake}`
   }
-  return toolUseMistake(read, tools) ?? endMistake(read, thinking as FakeJson | undefined)
+  return toolUseMistake(read, tools) ?? uploadMistake(read, tools) ?? endMistake(read, thinking as FakeJson | undefined)
 }
 
 const readMessage = ({ role, content }: FakeJson): Message => ({
@@ -60,8 +62,14 @@ function blockMistake(block: FakeJson, role: string, ids: Set<string>, rules: Th
     case 'image':
     case 'document':
       return sourceMistake(block.source as FakeJson | undefined)
+    case 'container_upload':
+      if (role !== 'user') return 'container_upload blocks can only be in user messages'
+      return rules.hasFile(block.file_id) ? undefined : `File not found: ${String(block.file_id)}`
     case 'server_tool_use':
     case 'web_search_tool_result':
+    case 'tool_search_tool_result':
+    case 'bash_code_execution_tool_result':
+    case 'code_execution_tool_result':
       return undefined
     default:
       return `Input tag '${String(block.type)}' found using 'type' does not match any of the expected tags`
@@ -107,6 +115,12 @@ function toolUseMistake(messages: Message[], tools: unknown): string | undefined
   return uses && tools === undefined
     ? 'Requests which include `tool_use` or `tool_result` blocks must define tools.'
     : undefined
+}
+
+function uploadMistake(messages: Message[], tools: unknown): string | undefined {
+  const uploads = messages.some(({ content }) => content.some(({ type }) => type === 'container_upload'))
+  const runs = Array.isArray(tools) && tools.some(({ type }: FakeJson) => /^code_execution_\d{8}$/.test(String(type)))
+  return uploads && !runs ? 'container_upload blocks need the code execution tool' : undefined
 }
 
 function endMistake(messages: Message[], thinking: FakeJson | undefined): string | undefined {

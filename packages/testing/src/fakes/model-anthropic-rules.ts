@@ -59,7 +59,10 @@ function toolsMistake({ tools, tool_choice }: FakeJson): string | undefined {
   if (tools === undefined)
     return tool_choice === undefined ? undefined : 'tool_choice: may only be specified while providing tools'
   const names = new Set<unknown>()
-  for (const [i, tool] of (tools as FakeJson[]).entries()) {
+  const all = tools as FakeJson[]
+  if (all.length > 0 && all.every(({ defer_loading: waits }) => waits === true))
+    return 'All tools have defer_loading set. At least one tool must be non-deferred.'
+  for (const [i, tool] of all.entries()) {
     if (typeof tool.name !== 'string' || !/^[\w-]{1,128}$/.test(tool.name))
       return `tools.${i}.name: String should match pattern`
     if (names.has(tool.name)) return 'tools: Tool names must be unique.'
@@ -88,6 +91,7 @@ const TOOL_MEMBERS = new Set([
   'cache_control',
   'strict',
   'input_examples',
+  'defer_loading',
 ])
 
 function choiceMistake(choice: FakeJson | undefined, names: Set<unknown>): string | undefined {

@@ -92,6 +92,8 @@ export interface ToolOutcome {
       }
     /** What a tool of an MCP server said, without addresses and, when it failed, without a word of the server's (M-21). */
     | { kind: 'mcp'; text: string }
+    /** A search among the request's own tools: the names it found. */
+    | { kind: 'tool_search'; found: string[]; failure?: ShownFailure }
     /** Run by the model's backend: its results never reach us. `query`: where the arguments have one. */
     | {
         kind: 'provider_tool'

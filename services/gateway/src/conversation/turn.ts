@@ -34,6 +34,8 @@ export interface Turn {
   /** Calls of gateway-run tools in the whole request, where the client set a limit of its own. */
   maxToolCalls?: number
   toolsHeader: string | undefined
+  /** Tools that the conversation's searches have found; absent where the dialect has no search or none is declared. */
+  foundTools?: FoundTools
   /** MCP servers whose tools run here; absent where the request names none. */
   mcpServers?: DeclaredServers
   /** The whole body as received, gateway-owned members removed (T-26). */
@@ -42,6 +44,12 @@ export interface Turn {
   headers?: Readonly<Record<string, string>>
   /** Length of the body in characters: the reservation's estimate is made from it. */
   bodyCharacters: number
+}
+
+export interface FoundTools {
+  /** By a search that this gateway ran. */
+  byGateway: ReadonlySet<string>
+  byAnyone: ReadonlySet<string>
 }
 
 export interface Message {

@@ -4,6 +4,7 @@ import { toolFiles } from '../files/tool-files.ts'
 import type { CallContext } from '../tools/tool.ts'
 import type { Admission, LoopNeeds, TurnRequest } from './admission.ts'
 import { attempts } from './attempts.ts'
+import { searchedIn } from './deferral.ts'
 import { countWebCalls } from './limits.ts'
 import { nestedSearch } from './nested-search.ts'
 import { offeredBy, prepared } from './prepared.ts'
@@ -31,7 +32,8 @@ export async function* answering(
       walk,
       async function* ({ number, provider, model, plan: planned }, signal) {
         const plan = prepared(planned, offered, settings)
-        const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline }
+        const deferred = searchedIn(plan)
+        const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline, deferred }
         const asked = { provider, model, plan, toolbox, usage, mixedTurns, tally, log, at }
         webCalls.serve(plan, capabilities)
         await toolbox.open(plan.owned.values(), at)

@@ -52,6 +52,7 @@ const nativePairs: NativePair[] = [
   { keyword: /^web_search$/, dialect: 'responses', vendor: 'deepseek', model: /^deepseek-v4-pro$/ },
   { keyword: /^web_fetch_\d{8}$/, dialect: 'messages', vendor: 'anthropic' },
   { keyword: /^code_execution_\d{8}$/, dialect: 'messages', vendor: 'anthropic' },
+  { keyword: /^tool_search_tool_(regex|bm25)(_\d{8})?$/, dialect: 'messages', vendor: 'anthropic' },
   { keyword: /^code_interpreter$/, dialect: 'responses', vendor: 'openai' },
   { keyword: /^code_execution$/, dialect: 'chat', vendor: 'gemini' },
   { keyword: /^code_execution(_\d{8})?$/, dialect: 'messages', vendor: 'gemini' },

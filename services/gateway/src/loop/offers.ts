@@ -1,4 +1,5 @@
 import type { Message, ModelRequest, ToolChoice, ToolEntry, Wire } from '../conversation/turn.ts'
+import { isHidden } from './deferral.ts'
 import { systemMessage } from './hints.ts'
 import { hasRounds, type Plan } from './plan.ts'
 import { builtinNamed } from './provider-tools.ts'
@@ -15,7 +16,7 @@ export function offer(plan: Plan, messages: Message[], round: number): Offer {
   const forced = round > 1 && plan.toolChoice !== undefined && plan.toolChoice.type !== 'none'
   return {
     messages,
-    tools: plan.tools,
+    tools: known(plan),
     toolChoice: forced ? { type: 'auto' } : plan.toolChoice,
     parallelToolCalls: plan.turn.parallelToolCalls,
   }
@@ -24,16 +25,20 @@ export function offer(plan: Plan, messages: Message[], round: number): Offer {
 /** What the last round offers: nothing of ours, and the word that an answer is wanted now (L-06, L-08). */
 export function lastOffer(plan: Plan, messages: Message[], round: number, wire: Wire): Offer {
   if (!hasRounds(plan)) return offer(plan, messages, round)
-  const theirs = plan.tools.filter((entry) => !isOwned(plan, entry) && !isOfBackend(plan, entry))
+  const theirs = known(plan).filter((entry) => !isOwned(plan, entry) && !isOfBackend(plan, entry))
   const asked = [...messages, systemMessage(LAST_ROUND)]
   if (theirs.length > 0) {
     return { ...offer(plan, asked, round), tools: theirs, toolChoice: choiceAmong(theirs, plan, round) }
   }
   const bare = { messages: asked, parallelToolCalls: undefined }
   return needsTools.has(wire) && messages.some(holdsToolUse)
-    ? { ...bare, tools: plan.tools, toolChoice: { type: 'none' } }
+    ? { ...bare, tools: known(plan), toolChoice: { type: 'none' } }
     : { ...bare, tools: [], toolChoice: undefined }
 }
+
+/** What the model knows of: a tool that waits is offered once it is found (BR-064). */
+const known = (plan: Plan): ToolEntry[] =>
+  plan.tools.filter((entry) => entry.kind !== 'function' || !isHidden(plan, entry.name))
 
 /** A choice that names what is no longer offered would be refused upstream. */
 function choiceAmong(theirs: ToolEntry[], plan: Plan, round: number): ToolChoice | undefined {

@@ -10,16 +10,19 @@ import { type ContainerWish, keptContainer, refuseOurContainer } from '../tools/
 import { narrowDomains } from '../tools/domains.ts'
 import { toolOfType } from '../tools/registry.ts'
 import { sessionSeconds } from '../tools/sandbox-session.ts'
-import type { BuiltIn, Tool, ToolOptions } from '../tools/tool.ts'
+import { type BuiltIn, noOptions, type Tool, type ToolOptions } from '../tools/tool.ts'
+import { toolSearchOfType } from '../tools/tool-search.ts'
 import { webFetch } from '../tools/web-fetch.ts'
 import { webSearch } from '../tools/web-search.ts'
 import { claims } from './claims.ts'
 import { containerOf, declarationOf } from './declarations.ts'
+import type { Deferral } from './deferral.ts'
 import type { ExecutorChoice } from './executors.ts'
 import { withoutForeignCalls } from './foreign-calls.ts'
 import { functionForm } from './function-form.ts'
 import { hintLines } from './hints.ts'
 import { runsNatively, type Target, toolForKeyword } from './keywords.ts'
+import { deferralIn, offered, retarget } from './planned-tools.ts'
 import { policed } from './policed.ts'
 import {
   declarationOfBackend,
@@ -64,13 +67,20 @@ export interface Plan {
   toolChoice: ToolChoice | undefined
   /** What the seat's backend runs by itself; undefined where that is nothing. */
   seat: SeatTools | undefined
+  /** Absent where none of its tools waits to be searched for. */
+  deferral?: Deferral | undefined
 }
 
 /** Whether rounds may follow on each other here, which the fast lane knows nothing of. */
 export const hasRounds = ({ owned, seat }: Plan): boolean => owned.size > 0 || seat !== undefined
 
 /** What becomes of an entry of `tools` on this attempt. */
-export type Verdict = { action: 'run'; tool: BuiltIn } | { action: 'forward' } | { action: 'backend' }
+/** `search`: this gateway searches the tools that wait. */
+export type Verdict =
+  | { action: 'run'; tool: BuiltIn }
+  | { action: 'search'; tool: Tool }
+  | { action: 'forward' }
+  | { action: 'backend' }
 
 /** True when the request declares anything this gateway might run; the others never touch the tool path (T-33). */
 export const mayRunHere = (turn: Turn): boolean =>
@@ -109,14 +119,20 @@ export function plan(input: PlanInput): Plan {
   refuseNames({ turn, seat, ours: owned.keys() })
   refuseElsewhere(turn, seat, input.elsewhere ?? new Set())
   const delegated = delegatedOf(seat)
+  const searches = verdicts.flatMap((verdict) => (verdict.action === 'search' ? [verdict.tool] : []))
+  const deferral = deferralIn(turn, verdicts, input.target)
 
   return {
-    owned: delegated ? new Map<string, Owned>([...owned, delegated]) : owned,
+    owned: new Map<string, Owned>([
+      ...owned,
+      ...(delegated ? [delegated] : []),
+      ...searches.map((tool): [string, Owned] => [tool.name, { tool, options: noOptions }]),
+    ]),
     turn: sent,
     messages: withoutForeignCalls(turn, seat),
     hints: hintLines(owned.values(), settings),
     tools: [
-      ...offered(turn, verdicts),
+      ...offered(turn, verdicts, deferral),
       ...(delegated ? [functionForm(delegated[1].tool, turn.dialect)] : []),
       ...(seat?.executed ?? []).map(declarationOfBackend),
     ],
@@ -125,6 +141,7 @@ export function plan(input: PlanInput): Plan {
       turn.tools.filter((_, at) => verdicts[at]?.action === 'backend'),
     ),
     seat,
+    ...(deferral && { deferral }),
   }
 }
 
@@ -137,6 +154,8 @@ export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInp
     if (!own.available(capabilities)) throw new Fault('invalid_request', own.unavailable)
     return { action: 'run', tool: own }
   }
+  const search = turn.dialect === 'messages' ? toolSearchOfType(entry.type) : undefined
+  if (search !== undefined && !runsNatively(entry.type, turn.dialect, target)) return { action: 'search', tool: search }
   const tool = toolForKeyword(entry.type)
   const unclaimed: Verdict = runsAtBackend(entry, target.seat, turn, tool === webSearch)
     ? { action: 'backend' }
@@ -169,6 +188,12 @@ function refuseClashes(turn: Turn, verdicts: Verdict[]): void {
   if (running.some(isWeb) && (names.has(webSearch.name) || names.has(webFetch.name))) {
     throw new Fault('invalid_request', 'A caller-defined function uses a reserved managed web-tool name')
   }
+  const taken = verdicts.find((verdict) => verdict.action === 'search' && names.has(verdict.tool.name))
+  if (taken?.action === 'search')
+    throw new Fault(
+      'invalid_request',
+      `A caller-defined function uses the name of a tool this request runs: ${taken.tool.name}`,
+    )
   if (running.includes(codeExecution)) {
     if (names.has(codeExecution.name)) {
       throw new Fault(
@@ -220,29 +245,6 @@ function refuseUncarried({ turn, target }: PlanInput, verdicts: Verdict[]): void
     if (target.dialect === undefined && runsNatively(entry.type, turn.dialect, target)) return
     throw new Uncarried('invalid_request', `The tool type '${entry.type}' cannot be sent to the provider of this model`)
   })
-}
-
-function offered(turn: Turn, verdicts: Verdict[]): ToolEntry[] {
-  const placed = new Set<BuiltIn>()
-  return turn.tools.flatMap((entry, at) => {
-    const verdict = verdicts[at]
-    if (verdict?.action === 'backend') return []
-    if (verdict?.action !== 'run') return [entry]
-    if (placed.has(verdict.tool)) return []
-    placed.add(verdict.tool)
-    return [functionForm(verdict.tool, turn.dialect)]
-  })
-}
-
-/** A choice that names a declaration which runs here means its function now; any other is left alone (T-27). */
-function retarget(turn: Turn, verdicts: Verdict[]): ToolChoice | undefined {
-  const choice = turn.toolChoice
-  if (choice?.type !== 'typed' && choice?.type !== 'function') return choice
-  const at = turn.tools.findIndex(
-    (entry) => entry.kind === 'typed' && (entry.type === choice.name || entry.raw.name === choice.name),
-  )
-  const verdict = verdicts[at]
-  return verdict?.action === 'run' ? { type: 'function', name: verdict.tool.name } : choice
 }
 
 /** Code that runs here gets the sandbox that the request wishes for, for as long as its rounds may need it. */

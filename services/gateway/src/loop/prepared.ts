@@ -4,6 +4,7 @@ import type { RequestServers, ServerTools } from '../mcp-client/servers.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { noOptions } from '../tools/tool.ts'
 import { askedOf, type Chain } from './chain.ts'
+import { asWaiting, withMore } from './deferral.ts'
 import { functionForm } from './function-form.ts'
 import { hintBlock, withHints } from './hints.ts'
 import { hasRounds, type Owned, type Plan } from './plan.ts'
@@ -15,7 +16,11 @@ import { hasRounds, type Owned, type Plan } from './plan.ts'
 export function prepared(plan: Plan, servers: readonly ServerTools[], settings: GatewaySettings): Plan {
   const { turn, messages } = plan
   const tools = servers.flatMap((server) => server.tools)
-  const entries = tools.map((tool) => functionForm(tool, turn.dialect))
+  const waiting = new Set(servers.flatMap((server) => (server.deferred ? server.tools : [])))
+  const entries = tools.map((tool) => {
+    const entry = functionForm(tool, turn.dialect)
+    return plan.deferral?.by === 'provider' && waiting.has(tool) ? asWaiting(entry, turn) : entry
+  })
   const hints = [...plan.hints, ...servers.flatMap(serverHint)]
   const place = turn.dialect === 'chat' ? 'append' : 'prepend'
   return {
@@ -25,6 +30,13 @@ export function prepared(plan: Plan, servers: readonly ServerTools[], settings: 
     messages: hints.length > 0 ? withHints(messages, hintBlock(hints, settings, turn.toolsHeader), place) : messages,
     hints: [],
     tools: [...plan.tools, ...entries],
+    ...(plan.deferral && {
+      deferral: withMore(
+        plan.deferral,
+        turn,
+        Array.from(waiting, ({ name }) => name),
+      ),
+    }),
   }
 }
 

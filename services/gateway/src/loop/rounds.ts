@@ -7,6 +7,7 @@ import type { ModelProvider } from '../models/provider.ts'
 import type { CallContext } from '../tools/tool.ts'
 import { openAdditions } from './additions.ts'
 import { numberBlocks } from './block-numbers.ts'
+import { isHidden, unknownYet, withFound } from './deferral.ts'
 import { type MixedTurns, textOf } from './mixed-turns.ts'
 import { lastOffer, offer, withoutBackend } from './offers.ts'
 import type { Plan } from './plan.ts'
@@ -84,12 +85,19 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
       const step = decide(calls, finish, offering, last)
       const ofBackend = await additions.heard(step, { spent, last, at })
       const results: Message[] = []
+      const found: string[] = []
       if (step.run.length > 0) yield* due()
       for (const call of step.run) {
+        if (isHidden(offering, call.name)) {
+          results.push(unknownYet(call))
+          continue
+        }
         const { outcome } = yield* within(inside, toolbox.run(call, at))
         results.push(resultMessage(call.id, outcome.text, outcome.isError))
+        if (outcome.shown.kind === 'tool_search') found.push(...outcome.shown.found)
       }
       additions.add(said.message(), results, ofBackend)
+      offering = withFound(offering, found)
       if (ofBackend.refusal !== undefined) offering = withoutBackend(offering)
       if (step.goOn) {
         shown.nextRound()

@@ -1,4 +1,5 @@
 import { Fault } from '@tollgate/contracts'
+import { isHidden } from './deferral.ts'
 import type { Plan } from './plan.ts'
 import { builtinNamed, isMarked } from './provider-tools.ts'
 import type { Finish, ModelCall } from './transcript.ts'
@@ -18,8 +19,8 @@ export interface Step {
 export function decide(calls: ModelCall[], { reason }: Finish, plan: Plan, last: boolean): Step {
   const { owned, turn } = plan
   const made = calls.filter((call) => isOfBackend(call, plan))
-  const ours = calls.filter(({ name }) => owned.has(name))
-  const theirs = calls.filter((call) => !owned.has(call.name) && !made.includes(call))
+  const ours = calls.filter(({ name }) => owned.has(name) || isHidden(plan, name))
+  const theirs = calls.filter((call) => !ours.includes(call) && !made.includes(call))
   // the upstream stopped in the middle of its own tools and is asked to go on from there (BR-056)
   if (reason === 'pause' && calls.length === 0) return { run: [], made: [], handOver: [], goOn: !last }
   // calls in a turn that did not stop for tools may be cut off, and are not run (L-11)
@@ -42,7 +43,7 @@ export const isOfBackend = ({ name, builtin }: Pick<ModelCall, 'name' | 'builtin
 
 /** Whether the client is told nothing of a call: it runs here, or at the model's backend. */
 export const staysHere = (call: Pick<ModelCall, 'name' | 'builtin'>, plan: Plan): boolean =>
-  plan.owned.has(call.name) || isOfBackend(call, plan)
+  plan.owned.has(call.name) || isHidden(plan, call.name) || isOfBackend(call, plan)
 
 /** A backend's own tool that neither the seat lists nor the client declares is answered by nobody (PE-14). */
 const isUnlisted = ({ name }: ModelCall, { seat, turn }: Plan): boolean =>

@@ -24,6 +24,7 @@ const inlineServer = z.strictObject({
   authorization_token: serverToken.nullish(),
   purpose_hint: z.string().max(2_048).nullish(),
   allowed_tools: serverTools.nullish(),
+  defer_loading: z.boolean().nullish(),
 })
 
 /** The members of a request that name MCP servers, the same in every dialect (M-01). */
@@ -41,6 +42,8 @@ export interface ServerSettings {
   hint: string | undefined
   /** Undefined: all of them (M-03). */
   allowedTools: readonly string[] | undefined
+  /** They wait until the model looks for them, where the request declares a search for tools (BR-064). */
+  deferred?: boolean
 }
 
 /** The MCP servers a request names, to be connected to from here. */
@@ -61,6 +64,7 @@ export function declaredServers({ mcp_servers, mcp_server_ids }: Members): Decla
     token: server.authorization_token ?? undefined,
     hint: server.purpose_hint?.trim() || undefined,
     allowedTools: server.allowed_tools ?? undefined,
+    deferred: server.defer_loading ?? false,
   }))
   return inline.length + ids.length === 0 ? undefined : { inline, ids }
 }

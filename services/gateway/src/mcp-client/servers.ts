@@ -37,6 +37,8 @@ export interface ServersNeeds {
 /** The tools of one server, and what the model is told they are for. */
 export interface ServerTools {
   hint: string | undefined
+  /** They wait until the model looks for them. */
+  deferred: boolean
   tools: Tool[]
 }
 
@@ -83,14 +85,17 @@ function serversOf(
       connected(server, span).finally(() => span.end()),
     )
 
-  async function connected({ name, url, token, hint, allowedTools }: NamedServer, span: Span): Promise<ServerTools> {
+  async function connected(
+    { name, url, token, hint, allowedTools, deferred = false }: NamedServer,
+    span: Span,
+  ): Promise<ServerTools> {
     const limits = { signal, deadline: Math.min(deadline, Date.now() + connectMs) }
     try {
       const session = await openSession({ url, token, client, version }, limits)
       sessions.push(session)
       const found = await listTools(session, { name, allowedTools }, limits, log)
       connections.add(1, { outcome: 'ok' })
-      return { hint, tools: found.map((tool) => serverTool(name, tool, { session, callMs })) }
+      return { hint, deferred, tools: found.map((tool) => serverTool(name, tool, { session, callMs })) }
     } catch (thrown) {
       signal.throwIfAborted()
       const failure = ServerFailure.from(thrown)
@@ -123,8 +128,9 @@ async function eachOf<T>(works: Promise<T>[]): Promise<T[]> {
 /** Where two servers have a tool of one name, the first of them has it (L-35). */
 function eachOnce(servers: readonly ServerTools[]): readonly ServerTools[] {
   const names = new Set<string>()
-  const offered = servers.map(({ hint, tools }) => ({
+  const offered = servers.map(({ hint, deferred, tools }) => ({
     hint,
+    deferred,
     tools: tools.filter(({ name }) => names.size !== names.add(name).size),
   }))
   if (names.size > MOST_TOOLS)

@@ -6,6 +6,7 @@ import type { JsonObject } from '../conversation/turn.ts'
 import type { ToolFiles } from '../files/tool-files.ts'
 import type { GatewaySettings } from '../settings.ts'
 import type { Capabilities } from './capabilities.ts'
+import type { SearchedTool } from './tool-search-index.ts'
 
 /** A tool as the loop knows it: what the model is shown, and how a call is carried out. */
 export interface Tool {
@@ -101,6 +102,8 @@ export interface CallContext {
   deadline: number
   /** Of a model whose backend searches only in a completion of its own (PE-38). */
   nested?: NestedSearch | undefined
+  /** Tools of the request that its model may search for. */
+  deferred?: readonly SearchedTool[] | undefined
 }
 
 /** One more completion at the seat that answers, whose only tool is its backend's search. */

@@ -22,6 +22,7 @@ export function toolReport({ call, outcome }: ToolActivity): JsonObject | undefi
     }
     case 'code_execution':
     case 'mcp':
+    case 'tool_search':
     case undefined:
       return undefined
     default:

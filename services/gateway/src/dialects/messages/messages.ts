@@ -49,6 +49,8 @@ function shown(block: JsonObject): Part[] {
       return [image(block)]
     case 'document':
       return document(block)
+    case 'tool_reference':
+      return [{ type: 'text', text: `The tool '${String(block.tool_name)}' was found.\n` }]
     case 'search_result':
       return [searchResult(block)]
     case 'container_upload':

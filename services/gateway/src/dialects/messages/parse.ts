@@ -3,8 +3,10 @@ import { Fault } from '@tollgate/contracts'
 import type { z } from 'zod'
 import type { Json, JsonObject, Message, ToolChoice, ToolEntry, Turn } from '../../conversation/turn.ts'
 import { declaredServers, splitProviderServers } from '../../mcp-client/declared.ts'
+import { toolSearchOfType } from '../../tools/tool-search.ts'
 import { Invalid, problemsOf } from '../../validation.ts'
 import { withoutEchoes } from './echo.ts'
+import { foundTools } from './found-tools.ts'
 import { readMessage } from './messages.ts'
 import { countTokensRequest, type MessagesTool, type MessagesToolChoice, messagesRequest } from './request.ts'
 
@@ -70,6 +72,7 @@ function conversationOf(request: z.output<typeof countTokensRequest>, body: Body
   const mcpServers = declaredServers(request)
   const { provider } = splitProviderServers(body)
   const messages = withoutEchoes(body.messages)
+  const searches = request.tools?.some(({ type }) => toolSearchOfType(type ?? '') !== undefined)
   if (messages.length === 0) throw new Fault('invalid_request', "'messages' holds nothing that a model could answer")
   return {
     dialect: 'messages' as const,
@@ -80,6 +83,7 @@ function conversationOf(request: z.output<typeof countTokensRequest>, body: Body
     toolChoice: readChoice(choice),
     parallelToolCalls: readParallel(choice),
     user: request.metadata?.user_id ?? undefined,
+    ...(searches && { foundTools: foundTools(body.messages) }),
     ...(mcpServers && { mcpServers }),
     raw: {
       ...Object.fromEntries(Object.entries(body).filter(([name]) => !OURS.has(name))),

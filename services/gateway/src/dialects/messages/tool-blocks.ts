@@ -10,6 +10,8 @@ const KEYWORDS: Record<string, RegExp> = {
   web_search: /^web_search(_\d{8})?$/,
   web_fetch: /^web_fetch_\d{8}$/,
   code_execution: /^code_execution(_\d{8})?$/,
+  tool_search_tool_regex: /^tool_search_tool_regex(_\d{8})?$/,
+  tool_search_tool_bm25: /^tool_search_tool_bm25(_\d{8})?$/,
 }
 const MOST_TITLE_BYTES = 512
 const MOST_AGE_CHARACTERS = 128
@@ -36,10 +38,13 @@ export function toolBlocks(tools: Turn['tools'], headers?: Turn['headers']): (ac
     const input = Object.fromEntries(Object.entries(call.input).filter(([, value]) => value !== null))
     return [
       { type: 'server_tool_use', id, name: call.tool, input },
-      { type: `${call.tool}_tool_result`, tool_use_id: id, content: result },
+      { type: resultType(call.tool), tool_use_id: id, content: result },
     ]
   }
 }
+
+/** Both searches for tools have the one kind of result. */
+const resultType = (tool: string): string => `${tool.replace(/^(tool_search)_tool_.*/, '$1')}_tool_result`
 
 /** Undefined: the client is shown nothing of it. */
 function resultOf({ shown }: ToolOutcome): JsonObject | JsonObject[] | undefined {
@@ -50,6 +55,8 @@ function resultOf({ shown }: ToolOutcome): JsonObject | JsonObject[] | undefined
       return shown.failure ? fetchError(shown.failure) : fetched(shown)
     case 'code_execution':
       return ran(shown)
+    case 'tool_search':
+      return toolsFound(shown)
     case 'mcp':
     // its results never reach us, and none are made up (PE-63)
     case 'provider_tool':
@@ -97,6 +104,12 @@ function fetched({ url, document }: Shown<'web_fetch'>): JsonObject {
       ...(document?.title && { title: clipBytes(document.title, MOST_TITLE_BYTES, '…') }),
     },
   }
+}
+
+function toolsFound({ found, failure }: Shown<'tool_search'>): JsonObject {
+  if (failure) return { type: 'tool_search_tool_result_error', error_code: failure.tag, error_message: null }
+  const references = found.map((name) => ({ type: 'tool_reference', tool_name: name }))
+  return { type: 'tool_search_tool_search_result', tool_references: references }
 }
 
 /** R-27, by the tags of a fetch that failed. */

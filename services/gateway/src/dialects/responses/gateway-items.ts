@@ -74,6 +74,7 @@ export function gatewayItem({ outcome }: ToolActivity, shows: GatewayItems): Nam
     }
     case 'web_fetch':
     case 'mcp':
+    case 'tool_search':
     case undefined:
       return undefined
     default:
