@@ -1,4 +1,6 @@
+import { anthropicFilesDoor } from './model-anthropic-files.ts'
 import { anthropicMistake } from './model-anthropic-rules.ts'
+import type { FakeFiles } from './model-files.ts'
 import { type FakeJson, type ModelScript, piecesOf, type Said, type ScriptedAnswer } from './model-script.ts'
 import { eventStream, type FakeModel, json, type Refusal, startFakeModel } from './model-server.ts'
 
@@ -16,11 +18,17 @@ const NOT_COUNTED = ['max_tokens', 'stream', 'temperature', 'top_k', 'top_p', 'm
 const VERSIONS = new Set(['2023-06-01', '2026-10-21'])
 const USAGE = { input_tokens: 11, output_tokens: 7 }
 
-/** Anthropic's Messages API with a scripted model behind it. Its base is `<url>`. */
-export const fakeAnthropic = (script: ModelScript, options: FakeAnthropicOptions = {}): Promise<FakeModel> => {
+/** Anthropic's Messages API with a scripted model behind it, and its Files API. Its base is `<url>`. */
+export const fakeAnthropic = async (
+  script: ModelScript,
+  options: FakeAnthropicOptions = {},
+): Promise<FakeModel & { files: FakeFiles }> => {
   const signatures = new Set<string>()
-  return startFakeModel(
+  const door = anthropicFilesDoor(options.apiKey)
+  const { files } = door
+  const model = await startFakeModel(
     {
+      ...(!options.compatible && { files: door }),
       path: '/v1/messages',
       refuse(body, headers) {
         // documented is x-api-key; the vendor's own client sends a bearer token
@@ -29,7 +37,8 @@ export const fakeAnthropic = (script: ModelScript, options: FakeAnthropicOptions
           return refusal(401, 'authentication_error', 'invalid x-api-key')
         if (!VERSIONS.has(String(headers['anthropic-version'])))
           return refusal(400, 'invalid_request_error', 'anthropic-version: header is required')
-        const mistake = anthropicMistake(body, { signatures, unsigned: options.compatible ?? false })
+        const hasFile = (id: unknown) => files.find(String(id)) !== undefined
+        const mistake = anthropicMistake(body, { signatures, unsigned: options.compatible ?? false, hasFile })
         return mistake === undefined ? undefined : refusal(400, 'invalid_request_error', mistake)
       },
       ...(!options.compatible && {
@@ -51,6 +60,7 @@ export const fakeAnthropic = (script: ModelScript, options: FakeAnthropicOptions
     },
     script,
   )
+  return Object.assign(model, { files })
 }
 
 function refusal(status: number, type: string, message: string): Refusal {
@@ -66,12 +76,19 @@ export function anthropicStream(answer: ScriptedAnswer, body: FakeJson, round = 
       type: 'message_start',
       message: { ...head, content: [], stop_reason: null, usage: usage && { ...input, output_tokens: 1 } },
     },
-    ...answer.says.flatMap((said, index) => [
-      { type: 'content_block_start', index, content_block: startOf(said) },
-      ...(index === 0 ? [{ type: 'ping' }] : []),
-      ...deltasOf(said, answer.piece ?? 5).map((delta) => ({ type: 'content_block_delta', index, delta })),
+    ...nativeIn(answer).flatMap((content_block, index) => [
+      { type: 'content_block_start', index, content_block },
       { type: 'content_block_stop', index },
     ]),
+    ...answer.says.flatMap((said, at) => {
+      const index = nativeIn(answer).length + at
+      return [
+        { type: 'content_block_start', index, content_block: startOf(said) },
+        ...(index === 0 ? [{ type: 'ping' }] : []),
+        ...deltasOf(said, answer.piece ?? 5).map((delta) => ({ type: 'content_block_delta', index, delta })),
+        { type: 'content_block_stop', index },
+      ]
+    }),
     {
       type: 'message_delta',
       delta: { stop_reason: head.stop_reason, stop_sequence: null },
@@ -81,6 +98,8 @@ export function anthropicStream(answer: ScriptedAnswer, body: FakeJson, round = 
   ]
   return events.map((event) => `event: ${String(event.type)}\ndata: ${JSON.stringify(event)}\n\n`).join('')
 }
+
+const nativeIn = ({ native = [] }: ScriptedAnswer): FakeJson[] => native.map(({ item }) => item)
 
 function startOf(said: Said): FakeJson {
   if ('text' in said) return { type: 'text', text: '' }
@@ -116,7 +135,7 @@ function messageOf(answer: ScriptedAnswer, { model }: FakeJson, round: number): 
     type: 'message',
     role: 'assistant',
     model,
-    content: says.map(blockOf),
+    content: [...nativeIn(answer), ...says.map(blockOf)],
     stop_reason: finish ?? (says.some((said) => 'call' in said) ? 'tool_use' : 'end_turn'),
     stop_sequence: null,
     ...(usage !== null && { usage: usage ?? USAGE }),

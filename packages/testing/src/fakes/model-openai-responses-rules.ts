@@ -1,3 +1,4 @@
+import type { FakeFiles } from './model-files.ts'
 import { inputMistake, type StoredNowhere } from './model-openai-responses-input.ts'
 import type { FakeJson } from './model-script.ts'
 
@@ -21,7 +22,10 @@ const INCLUDABLE = new Set(
 )
 
 /** What the vendor would answer a 400 for; undefined when the request is in order. */
-export function openAiResponsesMistake(body: FakeJson, stored: StoredNowhere): string | undefined {
+export function openAiResponsesMistake(
+  body: FakeJson,
+  stored: StoredNowhere & { files: Pick<FakeFiles, 'find' | 'containers'> },
+): string | undefined {
   const unknown = Object.keys(body).find((name) => !MEMBERS.has(name))
   if (unknown !== undefined) return `Unknown parameter: '${unknown}'.`
   if (typeof body.model !== 'string' || body.model === '') return "Missing required parameter: 'model'."
@@ -36,7 +40,12 @@ export function openAiResponsesMistake(body: FakeJson, stored: StoredNowhere): s
   if (odd !== undefined) return `Invalid value: '${odd}' for 'include[0]'.`
   if (/^gpt-4/.test(body.model) && (body.include as string[] | undefined)?.includes('reasoning.encrypted_content'))
     return 'Encrypted content is not supported with this model.'
-  return formatMistake(body.text as FakeJson | undefined) ?? toolsMistake(body) ?? inputMistake(body.input, stored)
+  return (
+    formatMistake(body.text as FakeJson | undefined) ??
+    toolsMistake(body) ??
+    containerMistake(body, stored.files) ??
+    inputMistake(body.input, stored)
+  )
 }
 
 function formatMistake(text: FakeJson | undefined): string | undefined {
@@ -70,6 +79,24 @@ function toolsMistake({ tools, tool_choice }: FakeJson): string | undefined {
   return type === 'function' && !names.has(name)
     ? `Tool choice '${String(name)}' not found in 'tools' parameter.`
     : undefined
+}
+
+/** Code runs in a container: a new one with files in it, or one that is there. */
+function containerMistake({ tools }: FakeJson, files: Pick<FakeFiles, 'find' | 'containers'>): string | undefined {
+  for (const [i, { type, container }] of ((tools ?? []) as FakeJson[]).entries()) {
+    if (type !== 'code_interpreter') continue
+    if (container === undefined) return `Missing required parameter: 'tools[${i}].container'.`
+    if (typeof container === 'string') {
+      if (!files.containers.has(container)) return `Container with id '${container}' not found.`
+      continue
+    }
+    const { type: kind, file_ids: ids = [] } = container as { type?: string; file_ids?: string[] }
+    if (kind !== 'auto') return `Invalid value: '${String(kind)}' for 'tools[${i}].container.type'.`
+    if (ids.length > 50) return `Invalid 'tools[${i}].container.file_ids': array too long.`
+    const missing = ids.find((id) => files.find(id) === undefined)
+    if (missing !== undefined) return `No such File object: ${missing}`
+  }
+  return undefined
 }
 
 /** A strict schema closes every object and requires every member of it. */

@@ -1,3 +1,5 @@
+import type { FakeFiles } from './model-files.ts'
+import { openAiFilesDoor } from './model-openai-files.ts'
 import { openAiResponsesMistake } from './model-openai-responses-rules.ts'
 import { type FakeJson, type ModelScript, piecesOf, type Said, type ScriptedAnswer } from './model-script.ts'
 import { eventStream, type FakeModel, json, type Refusal, startFakeModel } from './model-server.ts'
@@ -15,19 +17,22 @@ const USAGE = {
   total_tokens: 18,
 }
 
-/** OpenAI's Responses API, which keeps nothing, with a scripted model behind it. Its base is `<url>/v1`. */
-export const fakeOpenAiResponses = (
+/** OpenAI's Responses API, which keeps no answer, with a scripted model behind it, and its files. Its base is `<url>/v1`. */
+export const fakeOpenAiResponses = async (
   script: ModelScript,
   options: FakeOpenAiResponsesOptions = {},
-): Promise<FakeModel> => {
+): Promise<FakeModel & { files: FakeFiles }> => {
   const encrypted = new Set<string>()
-  return startFakeModel(
+  const door = openAiFilesDoor(options.apiKey)
+  const { files } = door
+  const model = await startFakeModel(
     {
+      files: door,
       path: '/v1/responses',
       refuse(body, { authorization }) {
         if (options.apiKey !== undefined && authorization !== `Bearer ${options.apiKey}`)
           return refusal(401, `Incorrect API key provided: ${authorization ?? 'none'}.`, 'invalid_api_key')
-        const mistake = openAiResponsesMistake(body, { encrypted })
+        const mistake = openAiResponsesMistake(body, { encrypted, files })
         return mistake === undefined ? undefined : refusal(400, mistake, null)
       },
       render(answer, body, round) {
@@ -39,6 +44,7 @@ export const fakeOpenAiResponses = (
     },
     script,
   )
+  return Object.assign(model, { files })
 }
 
 function refusal(status: number, message: string, code: string | null): Refusal {
@@ -98,6 +104,12 @@ function innerEvents(item: FakeJson, piece: number): FakeJson[] | undefined {
       return [
         { type: 'response.content_part.added', ...at, part: { ...part, text: '', annotations: [] } },
         ...piecesOf(text, piece).map((delta) => ({ type: 'response.output_text.delta', ...at, delta, logprobs: [] })),
+        ...(part.annotations as FakeJson[]).map((annotation, annotation_index) => ({
+          type: 'response.output_text.annotation.added',
+          ...at,
+          annotation_index,
+          annotation,
+        })),
         { type: 'response.output_text.done', ...at, text, logprobs: [] },
         { type: 'response.content_part.done', ...at, part },
       ]
@@ -163,7 +175,7 @@ function itemsOf({ says, native = [], finish }: ScriptedAnswer, body: FakeJson, 
 
 function itemOf(said: Said, key: string, encrypts: boolean, status: string): FakeJson {
   if ('text' in said) {
-    const content = [{ type: 'output_text', text: said.text, annotations: [], logprobs: [] }]
+    const content = [{ type: 'output_text', text: said.text, annotations: said.annotations ?? [], logprobs: [] }]
     return { id: `msg_up_${key}`, type: 'message', status, role: 'assistant', phase: 'final_answer', content }
   }
   if ('call' in said) {

@@ -3,7 +3,8 @@ export type FakeJson = Record<string, unknown>
 
 /** One thing a scripted model says. */
 export type Said =
-  | { text: string }
+  /** `annotations`: in the vendor's own form, where it has such. */
+  | { text: string; annotations?: FakeJson[] }
   | { thinking: string; signature?: string }
   | { redacted: string }
   /** `text`: the arguments as they are spelled; `type`: what the vendor calls the call, where that is no `function`. */

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FilesDoor } from './model-files.ts'
 import type { Delivery, FakeJson, ModelScript, RawAnswer, ScriptedAnswer } from './model-script.ts'
 
 /** A refusal in the vendor's own form. */
@@ -18,6 +19,8 @@ export interface FakeVendor {
   render(answer: ScriptedAnswer, body: FakeJson, round: number, path: string): Required<RawAnswer>
   /** Where it counts the tokens of a request, and how; it is judged like one that is answered. */
   counts?: { path: string; count(body: FakeJson): FakeJson; judged(body: FakeJson): FakeJson }
+  /** Its files API. */
+  files?: FilesDoor
 }
 
 export interface RecordedRequest {
@@ -45,8 +48,12 @@ export async function startFakeModel(vendor: FakeVendor, script: ModelScript): P
   let aborted = 0
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const text = await readText(request)
+    const bytes = await readBytes(request)
     const path = new URL(request.url ?? '/', 'http://fake').pathname
+    const { method = '', headers } = request
+    const ofFiles = await vendor.files?.answer({ method, path, headers, body: bytes })
+    if (ofFiles) return send(response, ofFiles, ofFiles)
+    const text = bytes.toString('utf8')
     const counts = path === vendor.counts?.path ? vendor.counts : undefined
     if (request.method !== 'POST' || (!isPath(vendor.path, path) && !counts))
       return send(response, notFound(`${request.method} ${path}`))
@@ -134,8 +141,8 @@ const notFound = (what: string): RawAnswer => ({
   body: `no ${what}`,
 })
 
-async function readText(request: IncomingMessage): Promise<string> {
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
   const parts: Buffer[] = []
   for await (const part of request) parts.push(part as Buffer)
-  return Buffer.concat(parts).toString('utf8')
+  return Buffer.concat(parts)
 }

@@ -8,12 +8,12 @@ import type { FileCopy, ProviderFiles, Sendable } from '../models/provider-files
 import { Uncarried } from '../models/uncarried.ts'
 import { UpstreamFault } from '../models/upstream-fault.ts'
 
-/** What all copies of one attempt may take to get there (FI-24). */
-const COPY_MS = 60_000
 const AT_ONCE = 4
 /** A removal is tried again after so long. */
 const RETRY_MS = [1_000, 5_000]
 const REMOVE_MS = 10_000
+/** Of a request that ended while a file was sent: how long the provider may still take to say what it is called there. */
+const LATE_MS = 5_000
 /** Copies that wait to be removed; what is over ends by itself within the hour. */
 const MOST_REMOVALS = 1_000
 
@@ -25,6 +25,11 @@ const copied = counter('provider_file_copies_total', 'Short-lived copies of file
   step: ['put', 'remove'],
   outcome: ['ok', 'refused', 'failed'],
 })
+
+interface Made {
+  copy: FileCopy
+  provider: FilesProvider
+}
 
 export type FilesProvider = ModelProvider & { readonly files: ProviderFiles }
 
@@ -48,27 +53,31 @@ export interface RequestCopies {
 }
 
 export function openProviderCopies({ store, log }: { store: FileStore; log: Log }): ProviderCopies {
-  const removing = new Set<Promise<void>>()
+  const running = new Set<Promise<void>>()
   /** No removal is tried again; those under way end as well. */
   const [closing, cut] = [new AbortController(), new AbortController()]
 
   return {
     of(request) {
-      const made: { copy: FileCopy; provider: FilesProvider }[] = []
+      const made: Made[] = []
+      let over = false
       return {
         async attach(sent, files, provider, at) {
-          const note = (copy: FileCopy) => void made.push({ copy, provider })
-          const copies = await copyAll(store, files, provider, sent, at, note)
+          const note = (work: Promise<FileCopy>) =>
+            keep(
+              work.then(
+                (copy) => (over ? removed(request, provider, copy) : void made.push({ copy, provider })),
+                () => undefined,
+              ),
+            )
+          const copies = await copyAll({ store, provider, sent, note }, files, at)
           return provider.files.attach(sent, copies)
         },
         remove() {
+          over = true
           for (const { copy, provider } of made.splice(0)) {
-            if (removing.size >= MOST_REMOVALS) {
-              leave(request, provider, copy, new Error('too many copies wait to be removed'))
-              continue
-            }
-            const work = removed(request, provider, copy).finally(() => removing.delete(work))
-            removing.add(work)
+            if (running.size < MOST_REMOVALS) keep(removed(request, provider, copy))
+            else leave(request, provider, copy, new Error('too many copies wait to be removed'))
           }
         },
       }
@@ -76,9 +85,14 @@ export function openProviderCopies({ store, log }: { store: FileStore; log: Log 
     async close(deadline) {
       closing.abort()
       const timer = setTimeout(() => cut.abort(), Math.max(0, deadline - Date.now()))
-      await Promise.all(removing)
+      await Promise.all(running)
       clearTimeout(timer)
     },
+  }
+
+  function keep(work: Promise<void>): void {
+    const whole = work.finally(() => running.delete(whole))
+    running.add(whole)
   }
 
   async function removed(request: string, provider: FilesProvider, copy: FileCopy): Promise<void> {
@@ -108,34 +122,35 @@ export function openProviderCopies({ store, log }: { store: FileStore; log: Log 
   }
 }
 
-/** Every file, or none: the first failure ends the others. `note` hears of each copy that there is, whatever comes. */
+/** What copying the files of one attempt has in common; `note` is told of every copy that there will be. */
+interface Copying {
+  store: FileStore
+  provider: FilesProvider
+  sent: Sendable
+  note(work: Promise<FileCopy>): void
+}
+
+/** Every file, or none: the first failure ends the others. */
 async function copyAll(
-  store: FileStore,
+  copying: Copying,
   files: readonly FileReference[],
-  provider: FilesProvider,
-  sent: Sendable,
   { signal, deadline }: CallLimits,
-  note: (copy: FileCopy) => void,
 ): Promise<FileCopy[]> {
-  refuseMany(files, provider)
+  refuseMany(files, copying.provider)
   const names = workspaceNames(files)
   const copies: FileCopy[] = []
   const ending = new AbortController()
   const end = () => ending.abort()
   signal.addEventListener('abort', end, { once: true })
   if (signal.aborted) end()
-  const until = Math.min(deadline, Date.now() + COPY_MS)
   const waiting = Array.from(files.entries())
 
   async function lane(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && !ending.signal.aborted; next = waiting.shift()) {
       const [at, file] = next
-      const copy = await putOne(store, file, names[at] as string, provider, sent, {
-        signal: ending.signal,
-        deadline: until,
-      })
-      copies[at] = copy
-      note(copy)
+      const work = putOne(copying, file, names[at] as string, { signal: ending.signal, deadline })
+      copying.note(work)
+      copies[at] = await orEnded(work, ending.signal)
     }
   }
   let failure: unknown
@@ -147,9 +162,20 @@ async function copyAll(
   )
   await Promise.all(lanes)
   signal.removeEventListener('abort', end)
-  if (signal.aborted) throw new Fault('cancelled', 'the request was cancelled', { cause: failure })
+  if (signal.aborted) throw cancelled(failure)
   if (failure !== undefined) throw failure
   return copies
+}
+
+const cancelled = (cause?: unknown) => new Fault('cancelled', 'the request was cancelled', { cause })
+
+/** The work, for whoever does not wait for it any more once the signal fires. */
+function orEnded<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    work.then(resolve, reject)
+    signal.addEventListener('abort', () => reject(cancelled()), { once: true })
+    if (signal.aborted) reject(cancelled())
+  })
 }
 
 function refuseMany(files: readonly FileReference[], { files: { most } }: FilesProvider): void {
@@ -163,14 +189,18 @@ function refuseMany(files: readonly FileReference[], { files: { most } }: FilesP
 }
 
 async function putOne(
-  store: FileStore,
+  { store, provider, sent }: Copying,
   file: FileReference,
   name: string,
-  provider: FilesProvider,
-  sent: Sendable,
-  limits: CallLimits,
+  { signal, deadline }: CallLimits,
 ): Promise<FileCopy> {
-  const source = readOnce(store, file, limits.signal)
+  const source = readOnce(store, file)
+  const stopping = new AbortController()
+  const stop = () => stopping.abort()
+  // half a file is nothing to the provider; a whole one is there, and its id is needed to remove it
+  const end = () => (source.isSent() ? void setTimeout(stop, LATE_MS).unref() : stop())
+  signal.addEventListener('abort', end, { once: true })
+  const limits = { signal: stopping.signal, deadline }
   const span = tracer.startSpan('copy file to provider', {
     attributes: { 'gen_ai.provider.name': provider.name, 'tollgate.file.bytes': file.bytes },
   })
@@ -183,8 +213,10 @@ async function putOne(
     const refused = thrown instanceof UpstreamFault && ABOUT_THE_FILE.has(thrown.upstreamStatus)
     copied.add(1, { step: 'put', outcome: refused ? 'refused' : 'failed' })
     span.setStatus({ code: SpanStatusCode.ERROR, message: Fault.from(thrown).failure })
-    throw source.failure() ?? (refused ? notTaken(file, thrown) : thrown)
+    if (refused) throw notTaken(file, thrown)
+    throw source.failure() ?? (Date.now() >= limits.deadline ? tooSlow(thrown) : thrown)
   } finally {
+    signal.removeEventListener('abort', end)
     span.end()
   }
 }
@@ -193,23 +225,43 @@ async function putOne(
 const notTaken = (file: FileReference, cause: unknown): Uncarried =>
   new Uncarried('upstream', `the model provider did not take ${called(file)}`, { cause })
 
+/** How long a copy takes is told by its size: the provider may be as well as ever. */
+const tooSlow = (cause: unknown): Uncarried =>
+  new Uncarried('timeout', 'the files of the request could not be copied to the model provider in time', { cause })
+
 const called = ({ id, name }: FileReference): string => `the file ${JSON.stringify(name)} (${id})`
 
 /** The bytes of a file, opened when they are first wanted; and why they could not be read, which is no fault of who wanted them. */
-function readOnce(store: FileStore, file: FileReference, signal: AbortSignal) {
+function readOnce(store: FileStore, file: FileReference) {
   let failure: unknown
+  let sent = false
+  const failed = (thrown: unknown): never => {
+    failure = thrown
+    throw thrown
+  }
   return {
     failure: () => failure,
+    isSent: () => sent,
     async *content(): AsyncGenerator<Uint8Array> {
+      const pieces = (await opened(store, file).catch(failed))[Symbol.asyncIterator]()
       try {
-        const stored = await store.get(file.id, { signal })
-        if (!stored) throw new Fault('not_found', `File '${file.id}' not found`)
-        if (stored.bytes !== file.bytes) throw new Error(`file ${file.id} is not as long as its row says`)
-        yield* stored.content
-      } catch (thrown) {
-        if (!signal.aborted) failure = thrown
-        throw thrown
+        for (;;) {
+          const step = await pieces.next().catch(failed)
+          if (step.done) break
+          // what is thrown in here is whoever sends them, giving up
+          yield step.value
+        }
+        sent = true
+      } finally {
+        await pieces.return?.()
       }
     },
   }
+}
+
+async function opened(store: FileStore, { id, bytes }: FileReference): Promise<AsyncIterable<Uint8Array>> {
+  const stored = await store.get(id)
+  if (!stored) throw new Fault('not_found', `File '${id}' not found`)
+  if (stored.bytes !== bytes) throw new Error(`file ${id} is not as long as its row says`)
+  return stored.content
 }

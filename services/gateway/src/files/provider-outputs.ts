@@ -9,8 +9,6 @@ import { fileName } from './file-name.ts'
 import type { FileRows } from './rows.ts'
 import { toolFiles } from './tool-files.ts'
 
-/** What copying the files of one answer may take in all (FI-23). */
-const COPY_MS = 60_000
 /** Names that an answer is read for; one that names more is not to be believed. */
 const MOST_NAMED = 200
 
@@ -36,6 +34,8 @@ export interface OutputNeeds {
   files: ProviderFiles
   /** For the whole answer (FI-22). */
   most: { files: number; bytes: number }
+  /** What copying them may take in all (FI-23). */
+  timeoutMs: number
   /** A container that the client named: others may have left files there, so only what the answer names is copied. */
   container: string | undefined
   tenancy: Tenancy
@@ -50,7 +50,7 @@ export function collectOutputs(needs: OutputNeeds): ProviderOutputs {
   signal.addEventListener('abort', end, { once: true })
   const seen = new Set<string>()
   const containers = new Set<string>()
-  let left = { ms: COPY_MS, ...most }
+  let left = { ms: needs.timeoutMs, ...most }
   let copying = Promise.resolve()
 
   /** One after the other, so that what is left of each bound is known before the next begins. */

@@ -8,6 +8,7 @@ import { searchedIn } from './deferral.ts'
 import { countWebCalls } from './limits.ts'
 import { nestedSearch } from './nested-search.ts'
 import { offeredBy, prepared } from './prepared.ts'
+import { openProviderCode } from './provider-code.ts'
 import { rounds } from './rounds.ts'
 import { type Ending, errorText } from './tally.ts'
 import { openToolbox } from './toolbox.ts'
@@ -17,7 +18,7 @@ import { openToolbox } from './toolbox.ts'
  * way out: before its last event, when it fails, and when whoever iterates leaves early (BR-149).
  */
 export async function* answering(
-  { bus, log, settings, mixedTurns, files, toolRefusals }: LoopNeeds,
+  { bus, log, settings, mixedTurns, files, providerCopies, toolRefusals }: LoopNeeds,
   { turn, tenancy, signal, deadline, added, attachments, servers }: TurnRequest,
   { attempts: chain, walk, capabilities, usage, tally }: Admission,
 ): AsyncGenerator<AnswerEvent> {
@@ -26,12 +27,17 @@ export async function* answering(
   let told = false
   const ofTools = files && { files: toolFiles(files.rows, attachments?.files ?? [], log) }
   const toolbox = openToolbox({ bus, settings, capabilities, webCalls, ...ofTools }, tally, log, turn.maxToolCalls)
+  const atProvider = openProviderCode(
+    { settings, files, providerCopies, log },
+    { attachments, tenancy, signal, deadline },
+  )
   try {
     const offered = await offeredBy(servers, turn, chain)
     const events = attempts(
       walk,
       async function* ({ number, provider, model, plan: planned }, signal) {
-        const plan = prepared(planned, offered, settings)
+        const limits = { signal, deadline }
+        const plan = await atProvider.given(prepared(planned, offered, settings), provider, limits)
         const deferred = searchedIn(plan)
         const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline, deferred }
         const asked = { provider, model, plan, toolbox, usage, mixedTurns, tally, log, at }
@@ -53,8 +59,10 @@ export async function* answering(
         if (!turn.stream) continue
         told = true
       }
+      atProvider.hear(event)
       if (event.type === 'finish') {
         await tally.settle({ status: 'success' })
+        await atProvider.done()
         const container = await toolbox.release()
         if (container && !turn.stream) yield { type: 'container', container }
       }
@@ -67,6 +75,7 @@ export async function* answering(
   } finally {
     await tally.settle({ status: 'cancelled', error: 'cancelled' }).catch(unsettled)
     toolbox.close({ discard: !told })
+    atProvider.close()
   }
 
   /** The hold stays, and with it what the tools cost: the sweep settles it. */

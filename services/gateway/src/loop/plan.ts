@@ -69,6 +69,8 @@ export interface Plan {
   seat: SeatTools | undefined
   /** Absent where none of its tools waits to be searched for. */
   deferral?: Deferral | undefined
+  /** Its provider runs code that the request declares; absent where that runs here, or nowhere. */
+  codeAtProvider?: true
 }
 
 /** Whether rounds may follow on each other here, which the fast lane knows nothing of. */
@@ -111,7 +113,8 @@ export function plan(input: PlanInput): Plan {
   refuseUncarried(input, verdicts)
   const narrowed = policed(readOwned(input, verdicts), input)
   const codeRunsHere = narrowed.has(codeExecution.name)
-  if (!codeRunsHere && forwardsCode(turn, verdicts)) refuseOurContainer(container)
+  const codeAtProvider = !codeRunsHere && forwardsCode(turn, verdicts)
+  if (codeAtProvider) refuseOurContainer(container)
 
   const sent = codeRunsHere ? inSandbox(turn, input.policies) : turn
   const owned = inContainer(narrowed, container, sent)
@@ -142,6 +145,7 @@ export function plan(input: PlanInput): Plan {
     ),
     seat,
     ...(deferral && { deferral }),
+    ...(codeAtProvider && { codeAtProvider }),
   }
 }
 

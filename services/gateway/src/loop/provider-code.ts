@@ -12,7 +12,7 @@ import { containerOf } from './declarations.ts'
 import type { Plan } from './plan.ts'
 
 interface Needs {
-  settings: Pick<GatewaySettings, 'filesOutputMaxFiles' | 'filesOutputMaxBytes'>
+  settings: Pick<GatewaySettings, 'filesOutputMaxFiles' | 'filesOutputMaxBytes' | 'providerFilesTimeoutMs'>
   files?: Files | undefined
   providerCopies?: ProviderCopies | undefined
   log: Log
@@ -58,7 +58,9 @@ export function openProviderCode(
       attempt = { plan, provider }
       const named = attachments?.files ?? []
       if (named.length === 0) return plan
-      return copies.attach({ ...plan, tools: plan.tools.map(withoutDeclaredFiles) }, named, provider, at)
+      const sent = { ...plan, tools: plan.tools.map(withoutDeclaredFiles) }
+      const until = Math.min(at.deadline, Date.now() + settings.providerFilesTimeoutMs)
+      return copies.attach(sent, named, provider, { signal: at.signal, deadline: until })
     },
     hear(event) {
       if (!files || !attempt) return
@@ -67,6 +69,7 @@ export function openProviderCode(
         log,
         files: attempt.provider.files,
         most: { files: settings.filesOutputMaxFiles, bytes: settings.filesOutputMaxBytes },
+        timeoutMs: settings.providerFilesTimeoutMs,
         container: containerNamed(attempt.plan),
         tenancy,
         signal,
