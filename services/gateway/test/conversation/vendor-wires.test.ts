@@ -438,6 +438,142 @@ test.each([false, true])(
   },
 )
 
+describe('a Messages client of a Responses provider that searches by itself', () => {
+  const search = (query: string, more: Body = {}) => ({
+    type: 'web_search_call',
+    id: `ws_${query}`,
+    status: 'completed',
+    action: { type: 'search', query, ...more },
+  })
+  const cites = (n: number, start_index: number, end_index: number) => ({
+    type: 'url_citation',
+    url: `https://u${n}`,
+    title: `t${n}`,
+    start_index,
+    end_index,
+  })
+  const says = (text: string, annotations: Body[] = []) => ({
+    type: 'message',
+    id: 'msg_1',
+    role: 'assistant',
+    status: 'completed',
+    content: [{ type: 'output_text', text, annotations }],
+  })
+  const response = (output: Body[]) => ({ id: 'r', object: 'response', status: 'completed', output })
+  const wholeOf = (output: Body[]): ScriptedReply => ({
+    body: JSON.stringify(response(output)),
+    headers: { 'content-type': 'application/json' },
+  })
+  /** Words first, and what they rest on behind them, as the vendor tells it. */
+  function streamOf(output: Body[]): ScriptedReply {
+    const events: Body[] = [{ type: 'response.created', response: { ...response([]), status: 'in_progress' } }]
+    for (const [output_index, item] of output.entries()) {
+      const place = { output_index, item_id: item.id, content_index: 0 }
+      const [part] = (item.content ?? []) as { text: string; annotations: Body[] }[]
+      events.push({ type: 'response.output_item.added', output_index, item: { ...item, ...(part && { content: [] }) } })
+      for (const delta of part?.text ?? '') events.push({ type: 'response.output_text.delta', ...place, delta })
+      for (const [annotation_index, annotation] of (part?.annotations ?? []).entries())
+        events.push({ type: 'response.output_text.annotation.added', ...place, annotation_index, annotation })
+      events.push({ type: 'response.output_item.done', output_index, item })
+    }
+    events.push({ type: 'response.completed', response: response(output) })
+    const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+    return { body, headers: { 'content-type': 'text/event-stream' } }
+  }
+  const pairOf = (query: string, pages: [string, string][]) => [
+    { type: 'server_tool_use', name: 'web_search', input: { query } },
+    {
+      type: 'web_search_tool_result',
+      content: pages.map(([url, title]) => ({ type: 'web_search_result', url, title })),
+    },
+  ]
+  const page = (n: number) => ({ type: 'web_search_result_location', url: `https://u${n}`, title: `t${n}` })
+  const u = (n: number): [string, string] => [`https://u${n}`, `t${n}`]
+
+  test.each<[string, Body[], object[]]>([
+    [
+      'one page',
+      [search('q'), says('A. B.', [cites(1, 0, 2)])],
+      [...pairOf('q', [u(1)]), { text: 'A.', citations: [page(1)] }, { text: ' B.' }],
+    ],
+    [
+      'two searches, and words that share their pages',
+      [
+        search('p', { sources: [{ type: 'url', url: 'https://u9' }] }),
+        search('q'),
+        says('A. B. C', [cites(2, 3, 5), cites(1, 0, 4), cites(3, 6, 7)]),
+      ],
+      [
+        ...pairOf('p', [['https://u9', 'https://u9']]),
+        ...pairOf('q', [u(2), u(1), u(3)]),
+        { text: 'A. B.', citations: [page(1), page(2)] },
+        { text: ' ' },
+        { text: 'C', citations: [page(3)] },
+      ],
+    ],
+    ['nothing found', [search('q'), says('No.')], [...pairOf('q', []), { text: 'No.' }]],
+    [
+      'a place that is none',
+      [search('q'), says('A 😀', [cites(1, 9, 4), cites(2, 3, 99)])],
+      [...pairOf('q', [u(1), u(2)]), { text: 'A 😀', citations: [page(1), page(2)] }],
+    ],
+    ['no words', [search('q')], pairOf('q', [])],
+    ['pages without a search', [says('A. B.', [cites(1, 0, 2)])], [{ text: 'A. B.', citations: [page(1)] }]],
+  ])(
+    'BR-048 is shown the search, and each piece of the text with what it rests on: %s',
+    async (_what, output, blocks) => {
+      const whole = wholeOf(output)
+      const streamed = streamOf(output)
+      for (const [client, upstream] of [
+        [false, whole],
+        [true, whole],
+        [false, streamed],
+        [true, streamed],
+      ] as const) {
+        play(upstream)
+        const heard = await messages.ask(models['openai-responses'], client)
+        expect((heard.echo[0] as Body).content).toMatchObject(blocks)
+        expect(((heard.echo[0] as Body).content as Body[]).length).toBe(blocks.length)
+        expect(heard.finish).toBe('stop')
+      }
+    },
+  )
+
+  test('BR-048 BR-061 nothing of it goes to a provider when it comes back, its own or another', async () => {
+    play(wholeOf([search('q'), says('A. B.', [cites(1, 0, 2)])]))
+    const { echo } = await messages.ask(models['openai-responses'], false)
+    const history = [...echo, { role: 'user', content: 'Which source?' }]
+    for (const [model, wire] of [
+      [models['openai-responses'], 'openai-responses'],
+      ['anthropic:m', 'anthropic'],
+    ] as const) {
+      play({ says: [{ text: 'u1.' }] })
+      expect((await messages.ask(model, false, { history })).text).toBe('u1.')
+      expect(fakes[wire].refusals).toEqual([])
+      const sent = JSON.stringify(fakes[wire].requests[0]?.body)
+      expect(sent).not.toMatch(/otari_|web_search|citations/)
+      expect(sent).toMatch(/"A\.".*" B\."|A\. B\./)
+    }
+  })
+
+  test('BR-048 BR-003 its provider sees its own search again when our tools go on', async () => {
+    const asks = { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'web_search', arguments: '{"query":"red"}' }
+    play(streamOf([search('q'), says('A.', [cites(1, 0, 2)]), asks]), { says: [{ text: 'Done.' }] })
+    const tools = [{ type: 'otari_web_search' }]
+    const heard = await messages.ask(models['openai-responses'], true, { tools })
+    const kinds = ((heard.echo[0] as Body).content as Body[]).map(({ type }) => type)
+    expect(kinds).toEqual(['server_tool_use', 'web_search_tool_result', 'text', 'text'])
+    const input = fakes['openai-responses'].requests[1]?.body.input as Body[]
+    expect(input.map(({ type }) => type)).toEqual([
+      'message',
+      'web_search_call',
+      'message',
+      'function_call',
+      'function_call_output',
+    ])
+  })
+})
+
 describe('code that Gemini runs', () => {
   const ran = [
     { item: { executableCode: { language: 'PYTHON', code: 'print(1)' } } },

@@ -15,7 +15,7 @@ export function withoutEchoes(messages: JsonObject[]): JsonObject[] {
     const { content } = message
     if (!Array.isArray(content) || content.length === 0) return [message]
     const blocks = content.filter(isObject)
-    const ours = blocks.some((block) => isOurs(block) || isEmptyText(block))
+    const ours = blocks.some((block) => isOurs(block) || isEmptyText(block) || hasOurCitation(block))
     if (!ours) return [message]
     const results = new Map<Json | undefined, JsonObject>()
     for (const block of blocks) if (!results.has(block.tool_use_id)) results.set(block.tool_use_id, block)
@@ -34,9 +34,23 @@ const isOurs = (block: JsonObject): boolean =>
 
 const isEmptyText = ({ type, text }: JsonObject): boolean => type === 'text' && text === ''
 
+/** A citation that this gateway made of another provider's: no vendor has its page, and the real one would say so. */
+const isOurCitation = (citation: Json): boolean =>
+  isObject(citation) && citation.type === 'web_search_result_location' && citation.encrypted_index === ''
+
+const hasOurCitation = ({ type, citations }: JsonObject): boolean =>
+  type === 'text' && Array.isArray(citations) && citations.some(isOurCitation)
+
+function withoutOurCitations(block: JsonObject): JsonObject {
+  if (!hasOurCitation(block)) return block
+  const { citations, ...rest } = block
+  const left = Array.isArray(citations) ? citations.filter((citation) => !isOurCitation(citation)) : []
+  return left.length > 0 ? { ...rest, citations: left } : rest
+}
+
 function seenFromOutside(block: JsonObject, results: ReadonlyMap<Json | undefined, JsonObject>): JsonObject[] {
   if (isEmptyText(block)) return []
-  if (!isOurs(block)) return [block]
+  if (!isOurs(block)) return [withoutOurCitations(block)]
   if (block.type !== 'server_tool_use' || block.name !== 'code_execution') return []
   return [{ type: 'text', text: codeText(block.input, results.get(block.id)?.content) }]
 }

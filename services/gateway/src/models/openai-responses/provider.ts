@@ -1,5 +1,6 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ModelRequest } from '../../conversation/turn.ts'
+import { lazily } from '../../iteration.ts'
 import { listModels } from '../openai-chat/list-models.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
 import { isStream } from '../reply.ts'
@@ -10,6 +11,7 @@ import { openAiFiles } from './files.ts'
 import { forwardResponses } from './forward.ts'
 import { streamed, whole } from './reply.ts'
 import { responsesBody } from './request.ts'
+import { searchBlocks } from './searches.ts'
 
 /** OpenAI's Responses API and every server that speaks it. */
 export function openAiResponsesProvider(
@@ -24,11 +26,13 @@ export function openAiResponsesProvider(
   return {
     name: origin.name,
     wire: origin.wire,
-    async *ask(request, limits) {
-      const reply = await post(request, limits)
-      const reader = responsesReader(origin, log)
-      yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
-    },
+    ask: (request, limits) =>
+      lazily(async () => {
+        const reply = await post(request, limits)
+        const reader = responsesReader(origin, log)
+        const said = (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin)
+        return request.turn.dialect === 'messages' ? searchBlocks(said) : said
+      }),
     forward: async (request, sink, limits) => forwardResponses(await post(request, limits), request, sink, origin, log),
     ...(hasFiles && { files: openAiFiles(origin, upstream) }),
     listModels: (limits) => listModels(upstream, limits, origin),
