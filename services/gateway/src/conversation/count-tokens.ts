@@ -2,8 +2,11 @@ import type { FastifyRequest } from 'fastify'
 import { actFor } from '../auth/acting-user.ts'
 import { tenancyOf } from '../auth/tenancy.ts'
 import { parseCountTokens } from '../dialects/messages/parse.ts'
+import { findAttachments } from '../files/attachments.ts'
+import { viewOf } from '../files/rows.ts'
 import { planEach } from '../loop/admission.ts'
 import { offeredBy, prepared } from '../loop/prepared.ts'
+import { codePlaceOf } from '../loop/provider-code.ts'
 import { tokensOf } from '../loop/usage.ts'
 import type { CallLimits } from '../models/provider.ts'
 import { UpstreamFault } from '../models/upstream-fault.ts'
@@ -29,13 +32,15 @@ export async function countTokens(
   const acting = await actFor(identity, turn.user, { dialect: 'messages', ...needs })
   const candidates = candidatesOf(needs.routing.route(turn.model), turn.model, acting, needs.models, turn.dialect)
   const tenancy = tenancyOf(acting, id)
+  const attachments = await findAttachments(needs.files, viewOf(acting), turn, limits.signal)
   const planned = await planEach(needs, { turn, headers, bodyText, tenancy, candidates })
   const { number, provider, model } = planned.first
   needs.rateLimit.take(acting)
   const servers = await needs.openServers(turn.mcpServers, tenancy, limits)
   const offered = await offeredBy(servers, turn, planned.attempts).finally(() => servers?.close())
   const plan = prepared(planned.first.plan, offered, needs.settings)
-  const { messages, tools, toolChoice } = plan
+  const { tools, toolChoice } = plan
+  const { messages } = await attachments.show(plan.messages, codePlaceOf(plan, provider))
   const { parallelToolCalls } = plan.turn
   const asked: ModelRequest = { turn: plan.turn, model, messages, tools, toolChoice, parallelToolCalls, stream: false }
   try {

@@ -24,7 +24,7 @@ import { mayRunHere, plan, readsPolicies } from './plan.ts'
 import { usableOptions } from './policed.ts'
 import { mayClash, offeredBy } from './prepared.ts'
 import { priceChain } from './priced.ts'
-import { copiesFiles } from './provider-code.ts'
+import { codePlaceOf } from './provider-code.ts'
 import { reserve, type Tally } from './tally.ts'
 import type { ToolRefusals } from './tool-refusals.ts'
 import { meterUsage, tokensOf, type UsageMeter } from './usage.ts'
@@ -180,8 +180,7 @@ async function showFiles({ attachments }: TurnRequest, asks: Attempt[]): Promise
   let most = 0
   for (const attempt of asks) {
     const { plan, provider } = attempt
-    const there = copiesFiles(plan, provider) ? 'provider' : undefined
-    const shown = await attachments.show(plan.messages, plan.owned.has(codeExecution.name) ? 'here' : there)
+    const shown = await attachments.show(plan.messages, codePlaceOf(plan, provider))
     attempt.plan = { ...plan, messages: shown.messages }
     most = Math.max(most, shown.characters)
   }

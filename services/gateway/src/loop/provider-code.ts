@@ -5,9 +5,11 @@ import type { Attachments, Files } from '../files/attachments.ts'
 import { declaredFileIds, withoutDeclaredFiles } from '../files/declared.ts'
 import type { FilesProvider, ProviderCopies } from '../files/provider-copies.ts'
 import { collectOutputs, type ProviderOutputs } from '../files/provider-outputs.ts'
+import type { CodePlace } from '../files/show.ts'
 import type { CallLimits, ModelProvider } from '../models/provider.ts'
 import { Uncarried } from '../models/uncarried.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { codeExecution } from '../tools/code-execution.ts'
 import { containerOf } from './declarations.ts'
 import type { Plan } from './plan.ts'
 
@@ -39,6 +41,12 @@ export interface ProviderCode {
 /** Whether an attempt's files are copied to its provider and back. */
 export const copiesFiles = ({ codeAtProvider }: Plan, provider: ModelProvider): provider is FilesProvider =>
   codeAtProvider === true && provider.files !== undefined
+
+/** Where an attempt's code runs that is given the files. */
+export function codePlaceOf(plan: Plan, provider: ModelProvider): CodePlace {
+  if (plan.owned.has(codeExecution.name)) return 'here'
+  return copiesFiles(plan, provider) ? 'provider' : undefined
+}
 
 export function openProviderCode(
   { settings, files, providerCopies, log }: Needs,

@@ -8,15 +8,19 @@ import {
   type FakeFiles,
   type FakeModel,
   fakeAnthropic,
+  fakeGemini,
   fakeOpenAi,
   fakeOpenAiResponses,
   type ScriptedReply,
   says,
 } from '@tollgate/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type FilesProvider, openProviderCopies } from '../../src/files/provider-copies.ts'
+import { referenceOf } from '../../src/files/rows.ts'
 import { failureKinds } from '../../src/models/failure-kind.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import { silent } from '../brokers.ts'
+import { turnOf, userMessage } from '../turns.ts'
 import { openWith } from './gateway.ts'
 
 type Fake = FakeModel & { files: FakeFiles }
@@ -25,9 +29,9 @@ const KEY = 'sk-secret-of-the-deployment'
 let folder: string
 let store: FileStore
 let models: ModelRegistry
-let fakes: { claude: Fake; gpt: Fake; plain: FakeModel }
+let fakes: { claude: Fake; gpt: Fake; plain: FakeModel; gem: FakeModel }
 let gateway: Awaited<ReturnType<typeof openWith>>
-let scripts: Record<'claude' | 'gpt' | 'plain', ScriptedReply[]>
+let scripts: Record<keyof typeof fakes, ScriptedReply[]>
 const lines: string[] = []
 
 const policy = (...candidates: string[]) => ({
@@ -45,6 +49,7 @@ beforeAll(async () => {
     claude: await fakeAnthropic(next('claude'), { apiKey: KEY }),
     gpt: await fakeOpenAiResponses(next('gpt'), { apiKey: KEY }),
     plain: await fakeOpenAi(next('plain'), { compatible: true }),
+    gem: await fakeGemini(next('gem')),
   }
   const of = { apiKey: KEY, models: [] }
   models = openModels({
@@ -52,6 +57,7 @@ beforeAll(async () => {
       claude: { type: 'anthropic', apiBase: fakes.claude.url, ...of },
       gpt: { type: 'openai', apiBase: `${fakes.gpt.url}/v1`, ...of },
       plain: { type: 'openai-compatible', apiBase: `${fakes.plain.url}/v1`, models: [] },
+      gem: { type: 'gemini', apiBase: `${fakes.gem.url}/v1beta`, ...of },
       clone: { type: 'anthropic-compatible', apiBase: fakes.claude.url, ...of },
       likegpt: { type: 'openai-responses', apiBase: `${fakes.gpt.url}/v1`, ...of },
     },
@@ -74,7 +80,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 beforeEach(() => {
-  scripts = { claude: [], gpt: [], plain: [] }
+  scripts = { claude: [], gpt: [], plain: [], gem: [] }
   lines.length = 0
   gateway.brokers.settled.length = 0
   for (const seen of Object.values(gateway.brokers.asked)) if (Array.isArray(seen)) seen.length = 0
@@ -253,22 +259,24 @@ describe('FI-24 X-26 code that the provider runs is given a short-lived copy', (
     [false, false],
     [true, false],
   ])('FI-24 at OpenAI: a new container is made with the copies; streamed %s, stored %s', async (stream, kept) => {
-    const [data, ours] = [await upload('a,b', 'data.csv'), await upload('z', 'z.bin', '')]
+    const long = 'z'.repeat(300_000)
+    const [data, ours] = [await upload('a,b', 'data.csv'), await upload(long, 'Übersicht 表.bin', '')]
     const declared = { ...interpreter, container: { type: 'auto', memory_limit: '4g', file_ids: [ours] } }
     scripts.gpt = [says('Done.')]
     const answer = await respond([{ type: 'input_file', file_id: data }], { stream, store: kept, tools: [declared] })
     expect(answer.status).toBe(200)
     const { put } = fakes.gpt.files
     expect(put.map(({ name, fields }) => [name, fields]).sort()).toEqual(
-      ['data.csv', 'z.bin'].map((name) => [
+      ['data.csv', 'Übersicht 表.bin'].map((name) => [
         name,
         { purpose: 'user_data', 'expires_after[anchor]': 'created_at', 'expires_after[seconds]': '3600' },
       ]),
     )
     const idOf = (name: string) => put.find((one) => one.name === name)?.id
+    expect(put.map(({ content }) => content.toString()).sort()).toEqual(['a,b', long])
     expect(sentTool()).toEqual({
       type: 'code_interpreter',
-      container: { type: 'auto', memory_limit: '4g', file_ids: [idOf('data.csv'), idOf('z.bin')] },
+      container: { type: 'auto', memory_limit: '4g', file_ids: [idOf('data.csv'), idOf('Übersicht 表.bin')] },
     })
     expect(fakes.gpt.requests[0]?.text).toContain('File \\"data.csv\\":\\n\\na,b')
     expect(fakes.gpt.requests[0]?.text).not.toMatch(/file-[0-9a-f]{32}/)
@@ -310,6 +318,53 @@ describe('FI-24 X-26 code that the provider runs is given a short-lived copy', (
     const refused = await respond([], { input: 'Go', model: 'likegpt:m', tools: declared }, provider)
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining(data)])
     expect([fakes.claude.files.put, fakes.gpt.files.put, fakes.gpt.requests]).toEqual([[], [], []])
+  })
+
+  test('FI-24 a copy serves every round of a request, and stands where it stood', async () => {
+    const data = await upload('a,b', 'data.csv')
+    scripts.claude = [callsTools([{ name: 'web_search', input: { query: 'rates' } }]), says('Done.')]
+    const tools = [dated, { type: 'otari_web_search' }]
+    expect((await message([words('Go'), attached(data)], { tools })).status).toBe(200)
+    const [first, second] = fakes.claude.requests.map(({ body }) => body.messages as object[])
+    expect([first?.length, second?.length]).toEqual([1, 3])
+    expect(second?.[0]).toEqual(first?.[0])
+    expect(JSON.stringify(second).match(/container_upload/g)).toHaveLength(1)
+    expect(fakes.claude.files.put).toHaveLength(1)
+    await gone(fakes.claude)
+    expect(fakes.claude.refusals).toEqual([])
+  })
+
+  test('X-26 Gemini’s code reads what the conversation shows; what cannot be shown is refused by name', async () => {
+    const [data, table] = [await upload('a,b', 'data.csv'), await upload('PAR1', 'table.parquet', '')]
+    const chat = (id: string) =>
+      gateway.send('POST', '/api/v1/chat/completions', {
+        key: gateway.firstKey,
+        body: {
+          model: 'gem:gemini-2.5-pro',
+          messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: id } }] }],
+          tools: [{ type: 'code_execution' }],
+        },
+      })
+    scripts.gem = [says('Seen.')]
+    expect((await chat(data)).status).toBe(200)
+    expect(fakes.gem.requests[0]?.text).toContain('File \\"data.csv\\":\\n\\na,b')
+    const refused = await chat(table)
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('table.parquet')])
+    expect(fakes.gem.requests).toHaveLength(1)
+    expect(gateway.brokers.asked.opened).toEqual([])
+  })
+
+  test('FI-11 tokens are counted of what files are shown as', async () => {
+    const data = await upload('a,b', 'data.csv')
+    const count = (id: string) =>
+      gateway.send<{ input_tokens: number }>('POST', '/api/v1/messages/count_tokens', {
+        key: gateway.firstKey,
+        body: { model: 'claude:m', messages: [{ role: 'user', content: [attached(id)] }], tools: [dated] },
+      })
+    expect((await count(data)).body.input_tokens).toBeGreaterThan(0)
+    expect(sentBlocks()).toEqual([words(expect.stringContaining('"data.csv"'))])
+    expect((await count(newFileId())).status).toBe(404)
+    expect(fakes.claude.files.asked).toEqual([])
   })
 
   test('a request without files, and one whose code runs nowhere, copies nothing', async () => {
@@ -466,6 +521,46 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
     await message([attached(data)])
     await expect.poll(() => files.asked.filter((call) => call.startsWith('DELETE'))).toHaveLength(3)
     expect(lines.join('')).not.toContain('is left at a provider')
+  })
+
+  test('at the end of the process removals are tried once more at most, and what is left is told', async () => {
+    const data = await upload('a,b', 'data.csv')
+    const { files } = fakes.claude
+    const { provider } = models.resolve('claude:m', 'messages')
+    if (!provider.files) throw new Error('a provider of Anthropic’s has no files')
+    const row = await gateway.db.kysely
+      .selectFrom('gateway.files')
+      .selectAll()
+      .where('id', '=', data)
+      .executeTakeFirstOrThrow()
+    const told: string[] = []
+    const log = openLog({ service: 'gateway', level: 'warn', write: (line) => told.push(line) })
+    const copies = openProviderCopies({ store, log })
+    const request = copies.of('r1')
+    const sent = { turn: turnOf([dated], { dialect: 'messages' }), messages: [userMessage('Go')], tools: [] }
+    const at = { signal: new AbortController().signal, deadline: Date.now() + 10_000 }
+    await request.attach(sent, [referenceOf(row)], provider as FilesProvider, at)
+    files.instead = [{ on: /DELETE/, answer: { status: 500, body: '{"error":{"message":"secret"}}' } }]
+    request.remove()
+    await expect.poll(() => files.asked.filter((call) => call.startsWith('DELETE'))).toHaveLength(1)
+    await copies.close(Date.now() + 1_000)
+    expect(told.map((line) => JSON.parse(line))).toMatchObject([
+      {
+        request: 'r1',
+        provider: 'claude',
+        copy: files.put[0]?.id,
+        msg: expect.stringContaining('until it ends by itself'),
+      },
+    ])
+    expect(told.join('')).not.toMatch(/secret/)
+  })
+
+  test('a file whose bytes are lost is nobody’s fault at the provider', async () => {
+    const data = await upload('a,b', 'data.csv')
+    await store.delete(data)
+    const answer = await message([attached(data)], { model: 'away' })
+    expect([answer.status, answer.text]).toEqual([404, expect.stringContaining(data)])
+    expect([fakes.claude.requests, fakes.plain.requests]).toEqual([[], []])
   })
 
   test('copies that take too long fail the attempt, which another candidate may stand in for', async () => {
