@@ -58,7 +58,11 @@ export interface Brokers {
   fetchBy(input: In<typeof searchFetch>, signal: AbortSignal): Promise<Out<typeof searchFetch>>
   image(input: In<typeof fetchImage>, signal: AbortSignal): Promise<Out<typeof fetchImage>>
   searchMcp(input: In<typeof searchMcp>, signal: AbortSignal): Promise<Out<typeof searchMcp>>
-  open(input: In<typeof sandboxOpen>): Promise<Out<typeof sandboxOpen>>
+  open(
+    input: In<typeof sandboxOpen>,
+    emit: (event: z.input<typeof sandboxOpen.event>) => void,
+  ): Promise<Out<typeof sandboxOpen>>
+  renew(input: In<typeof sandboxRenew>): Promise<Out<typeof sandboxRenew>>
   close(input: In<typeof sandboxClose>): Promise<Out<typeof sandboxClose>>
   seed(input: In<typeof sandboxSeed>): Promise<Out<typeof sandboxSeed>>
   exec(input: In<typeof sandboxExec>, signal: AbortSignal, emit: Emit): Promise<Out<typeof sandboxExec>>
@@ -153,6 +157,7 @@ export async function openBrokers(): Promise<Brokers> {
       label: 'otari:web_search',
     }),
     open: async () => ({ session: `s${brokers.asked.opened.length}` }),
+    renew: async () => ({ renewed: true }),
     close: async () => ({}),
     seed: async ({ files }) => ({ names: files.map(({ name }) => name) }),
     exec: async () => ({ status: 'ok', stdout: '1\n', stderr: '', returnCode: 0, files: [] }),
@@ -193,9 +198,9 @@ export async function openBrokers(): Promise<Brokers> {
     asked.searchMcp.push(input)
     return brokers.searchMcp(input, signal)
   })
-  await bus.serve(sandboxOpen, async (input) => {
+  await bus.serve(sandboxOpen, async (input, { emit }) => {
     asked.opened.push(input)
-    return brokers.open(input)
+    return brokers.open(input, emit)
   })
   await bus.serve(sandboxExec, async (input, { signal, emit }) => {
     asked.exec.push(input)
@@ -211,9 +216,9 @@ export async function openBrokers(): Promise<Brokers> {
     asked.closes.push(input)
     return brokers.close(input)
   })
-  await bus.serve(sandboxRenew, async ({ container }) => {
-    asked.renewed.push(container)
-    return { renewed: true }
+  await bus.serve(sandboxRenew, async (input) => {
+    asked.renewed.push(input.container)
+    return brokers.renew(input)
   })
   await bus.serve(billingQuote, async (input) => {
     brokers.asked.quoted.push(input)

@@ -47,6 +47,7 @@ export const openSession =
       throw unopened(opened)
     }
     const { session, isolation } = opened
+    limits.emit({ type: 'leased', session })
     log.info({ request: tenancy.request, session, isolation }, 'sandbox session leased')
     const container = kept && (await keep(needs, tenancy, opened, kept, limits))
     return { session, ...(isolation === undefined ? {} : { isolation }), ...(container ? { container } : {}) }

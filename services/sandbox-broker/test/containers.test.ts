@@ -1,10 +1,10 @@
 import { memoryBus } from '@tollgate/bus'
-import { Fault, sandboxOpen, sandboxRenew } from '@tollgate/contracts'
+import { Fault, sandboxOpen, sandboxRenew, sandboxSeed } from '@tollgate/contracts'
 import { describe, expect, test } from 'vitest'
 import { openSession } from '../src/leases.ts'
 import { openProtocol } from '../src/protocol/client.ts'
 import { kept, request, startKeeping, useDatabase } from './kept-rig.ts'
-import { log, soon, start } from './rig.ts'
+import { content, log, soon, start } from './rig.ts'
 
 useDatabase()
 
@@ -47,6 +47,42 @@ describe('a kept sandbox', () => {
       'exec',
     ])
     expect(broker.backend.requests[0]?.body).toBe('{"idle_timeout_seconds":600}')
+  })
+
+  test('FI-18 C-09 has a request’s uploads put on top of what is there, in place of files of the same name', async () => {
+    const broker = await startKeeping({ store: true })
+    const { id } = await kept(broker, { code: 'open("data.csv", "w").write("old")\nopen("a.txt", "w").write("a")' })
+    await broker.files.put('file-1', content('new'), { maxBytes: 100 })
+    const at = request()
+    const { session } = await broker.open(at, id)
+    const upload = { id: 'file-1', name: 'data.csv', mediaType: 'text/csv', bytes: 3 }
+    const seeded = await broker.bus.call(sandboxSeed, { tenancy: at, session, files: [upload] }, soon())
+    expect(seeded).toEqual({ names: ['data.csv'] })
+    const read = 'print(open("data.csv").read())\nprint(open("a.txt").read())'
+    // what was given is no output (FI-20)
+    expect(await broker.run(at, session, read)).toMatchObject({ stdout: 'new\na\n', files: [] })
+  })
+
+  test('is known as soon as it is made, should its request never be answered', async () => {
+    const broker = await startKeeping({
+      respond: ({ operation }) => (operation === 'list' ? new Promise(() => {}) : undefined),
+    })
+    const left = new AbortController()
+    const made: string[] = []
+    const opening = broker.bus.call(
+      sandboxOpen,
+      { tenancy: request(), container: { kind: 'auto' } },
+      {
+        ...soon(),
+        signal: left.signal,
+        onEvent: ({ session }) => {
+          made.push(session)
+          left.abort()
+        },
+      },
+    )
+    expect(await fault(opening)).toMatchObject({ failure: 'cancelled' })
+    expect(made).toEqual([...broker.backend.sessions.keys()])
   })
 
   test('C-32 has an id that nobody can guess', async () => {
@@ -229,6 +265,14 @@ describe('a refusal', () => {
     // what was refused to others is still there for its owner
     expect((await broker.open(request(), own.id)).session).toBe(own.session)
     expect(await broker.row(forgotten.id)).toBeUndefined()
+  })
+
+  test('C-27 is what a container of another sandbox_provider gets, and that one is there again once it is back', async () => {
+    const broker = await startKeeping()
+    const { id, session } = await kept(broker)
+    const switched = await broker.replica({ provider: 'e2b' })
+    expect(await fault(switched.open(request(), id))).toMatchObject(gone(id))
+    expect((await broker.open(request(), id)).session).toBe(session)
   })
 
   test('C-14 repeats an id in printable ASCII and no longer than 64 characters', async () => {

@@ -1,6 +1,10 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Bus, memoryBus } from '@tollgate/bus'
 import { sandboxClose, sandboxExec, sandboxOpen, type Tenancy } from '@tollgate/contracts'
 import { type Database, openDb } from '@tollgate/db'
+import { type FileStore, localFiles } from '@tollgate/files'
 import { type FakeSandboxOptions, freshDatabase, openFakeSandbox } from '@tollgate/testing'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
@@ -29,27 +33,37 @@ export function useDatabase(): void {
 export interface StartOptions extends FakeSandboxOptions {
   settings?: Partial<SandboxBrokerSettings>
   sweepEveryMs?: number
+  /** Whether there is a store for files. */
+  store?: boolean
 }
 
 /** A broker over Postgres with a backend of its own; `replica` is another process beside it. */
-export async function startKeeping({ settings, sweepEveryMs, ...fake }: StartOptions = {}) {
+export async function startKeeping({ settings, sweepEveryMs, store = false, ...fake }: StartOptions = {}) {
   const backend = await openFakeSandbox({ idleTimeoutSeconds: 3_600, ...fake })
   onTestFinished(() => backend.close())
   const started = { provider: 'protocol', url: backend.url, execTimeoutSeconds: 60, ...settings }
   if (!shared) throw new Error('the file does not say useDatabase()')
-  const first = await startBroker(shared, started, sweepEveryMs)
-  const replica = async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'broker-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const files = await localFiles(folder)
+  const first = await startBroker(shared, started, { sweepEveryMs, ...(store && { files }) })
+  const replica = async (otherwise: Partial<SandboxBrokerSettings> = {}) => {
     const db = await openDb({ url, log, poolSize: 8 })
     // what is registered last ends first
     onTestFinished(() => db.close())
-    return startBroker(db, started)
+    return startBroker(db, { ...started, ...otherwise })
   }
-  return { backend, ...first, replica }
+  return { backend, files, ...first, replica }
 }
 
-async function startBroker(db: Database, settings: SandboxBrokerSettings, sweepEveryMs?: number) {
+async function startBroker(
+  db: Database,
+  settings: SandboxBrokerSettings,
+  { sweepEveryMs, files }: { sweepEveryMs?: number | undefined; files?: FileStore } = {},
+) {
   const bus = memoryBus({ log })
-  const broker = await startSandboxBroker({ bus, log, db, settings, ...(sweepEveryMs ? { sweepEveryMs } : {}) })
+  const more = { ...(sweepEveryMs ? { sweepEveryMs } : {}), ...(files && { files }) }
+  const broker = await startSandboxBroker({ bus, log, db, settings, ...more })
   onTestFinished(async () => {
     await bus.drain(Date.now() + 1_000)
     await broker.close(Date.now())

@@ -1,4 +1,3 @@
-import type { Bus } from '@tollgate/bus'
 import type { HeldContainer } from '@tollgate/contracts'
 import { type CallAt, failed, type Outcome } from '@tollgate/mcp-web'
 import type { ToolFiles } from '../files/tool-files.ts'
@@ -9,6 +8,7 @@ import {
   type SandboxRun,
   type SandboxRunEvent,
   type SandboxSession,
+  type SessionNeeds,
   type SessionWish,
 } from '../tools/sandbox-session.ts'
 import { servedHere } from './served-here.ts'
@@ -42,12 +42,12 @@ const { label } = servedHere.code_execution
  * counts as an error (X-30). What it throws are refusals, from before the code ran, and ends of the request.
  */
 export async function runCode(
-  bus: Bus,
+  needs: SessionNeeds,
   wish: CodeWish,
   listener: RunListener | undefined,
   at: CallAt,
 ): Promise<Outcome<CodeRan>> {
-  const session = await openSandboxSession(bus, { ...wish, files: wish.toolFiles.attached }, at)
+  const session = await openSandboxSession(needs, { ...wish, files: wish.toolFiles.attached }, at)
   /** Whether the client knows of a sandbox that is kept (C-29). */
   let told = false
   try {

@@ -26,7 +26,7 @@ export async function* answering(
   /** Whether the client knows of a sandbox that is kept. */
   let told = false
   const ofTools = files && { files: toolFiles(files.rows, attachments?.files ?? [], log) }
-  const toolbox = openToolbox({ bus, settings, capabilities, webCalls, ...ofTools }, tally, log, turn.maxToolCalls)
+  const toolbox = openToolbox({ bus, log, settings, capabilities, webCalls, ...ofTools }, tally, log, turn.maxToolCalls)
   const atProvider = openProviderCode(
     { settings, files, providerCopies, log },
     { attachments, tenancy, signal, deadline },

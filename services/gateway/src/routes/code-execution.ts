@@ -75,7 +75,7 @@ export interface CodeExecutionNeeds extends DirectNeeds {
 export const codeExecutionRoute =
   (needs: CodeExecutionNeeds, cut: AbortSignal): FastifyPluginCallbackZod =>
   (app, _options, done) => {
-    const { bus, settings, rateLimit } = needs
+    const { settings, rateLimit } = needs
     const endOf = requestEnds(cut)
     app.post('/code-execution', { schema }, (request, reply) => {
       const end = endOf(reply, settings.requestTimeoutMs)
@@ -101,7 +101,7 @@ export const codeExecutionRoute =
         lastCheck: () => rateLimit.take(acting),
       }
       const run = async (listener?: RunListener) => {
-        const outcome = await directCall(needs, call, (at) => runCode(bus, wish, listener, at))
+        const outcome = await directCall(needs, call, (at) => runCode(needs, wish, listener, at))
         if (!outcome.ok) throw new Fault(outcome.failure, outcome.message, { cause: outcome.cause })
         return outcome.value
       }

@@ -55,11 +55,11 @@ function shownFailure(input: JsonObject): ToolOutcome['shown'] {
 /** The session is leased here, while a refusal can still be an HTTP status (X-28). */
 async function openSandbox(
   { image, execSeconds, container, leaseSeconds }: ToolOptions,
-  { bus, files }: ToolUse,
+  { bus, log, files }: ToolUse,
   first: CallContext,
 ): Promise<OpenTool> {
   const wish = { image, execSeconds, container, leaseSeconds, files: files?.attached }
-  const session = await openSandboxSession(bus, wish, first)
+  const session = await openSandboxSession({ bus, log }, wish, first)
 
   return {
     async run(input, at) {
@@ -88,6 +88,10 @@ export const codeFailures: Record<Extract<SandboxRun, { status: 'failed' }>['rea
   timeout: ['timeout', 'code execution timed out'],
   busy: ['unavailable', 'code_execution sandbox temporarily unavailable. Retry later.'],
   refused: ['upstream', 'code execution failed'],
+  unheld: [
+    'unavailable',
+    'code_execution container is no longer held for this request, and its run was stopped. Retry later.',
+  ],
 }
 
 const texts = {
@@ -96,6 +100,7 @@ const texts = {
   timeout: 'code execution timed out',
   busy: 'code_execution sandbox temporarily unavailable',
   refused: 'code execution failed',
+  unheld: 'code_execution container is no longer held for this request, so no more code runs in it',
 }
 
 const textsOf: Partial<Record<Failure, string>> = {

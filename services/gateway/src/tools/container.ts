@@ -24,7 +24,10 @@ export function readContainer(value: Json | undefined): ContainerWish {
 
 export const namesOurs = (wish: ContainerWish): boolean => wish.kind === 'id' && wish.id.startsWith('otari_cntr_')
 
-/** What code that runs here asks the broker for; an id that cannot be one of ours is gone like any other (C-13). */
+/**
+ * What code that runs here asks the broker for. An id that cannot be one of ours is gone like any other (C-13), though a
+ * candidate whose provider runs the code may know it (C-27).
+ */
 export function keptContainer(wish: ContainerWish): z.input<typeof containerWish> | undefined {
   switch (wish.kind) {
     case 'none':
@@ -32,14 +35,17 @@ export function keptContainer(wish: ContainerWish): z.input<typeof containerWish
     case 'auto':
       return { kind: 'auto' }
     case 'id':
-      if (!/^otari_cntr_[0-9a-f]{32}$/.test(wish.id)) throw noSuchContainer(wish.id)
+      if (!/^otari_cntr_[0-9a-f]{32}$/.test(wish.id)) throw passable(noSuchContainer(wish.id))
       return wish
     case 'foreign':
-      throw new Fault('invalid_request', 'container must be "auto" or the id of a container')
+      throw passable(new Fault('invalid_request', 'container must be "auto" or the id of a container'))
     default:
       return wish satisfies never
   }
 }
+
+/** Such a refusal is one candidate's, which a chain passes over. */
+export const passable = ({ failure, message }: Fault): Uncarried => new Uncarried(failure, message)
 
 /** Code that runs at the provider: what only this gateway could have named would reach it as a malformed id (C-23). */
 export function refuseOurContainer(wish: ContainerWish): void {

@@ -1,28 +1,25 @@
 import type { Bus } from '@tollgate/bus'
 import {
-  CLAIM_SECONDS,
   type containerWish,
   Fault,
   type FileReference,
   type HeldContainer,
-  sandboxClose,
   sandboxExec,
   sandboxOpen,
-  sandboxRenew,
   sandboxSeed,
-  type Tenancy,
 } from '@tollgate/contracts'
+import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
+import { passable } from './container.ts'
+import { ClaimLost, type ClaimTimes, type ContainerClaim, holdClaim } from './container-claim.ts'
+import { giveBack, type LeasedSession } from './give-back.ts'
 import type { CallContext } from './tool.ts'
 
 const EXEC_SECONDS = 60
 /** The broker waits 10 s longer than it grants (X-31), and the answer has to travel. */
 const EXEC_SLACK_SECONDS = 15
 const OPEN_MS = 60_000
-const CLOSE_MS = 5_000
 const MOST_LEASE_SECONDS = 3_600
-/** A renewal may fail twice before the claim ends. */
-const RENEW_MS = (CLAIM_SECONDS / 3) * 1_000
 
 /** CP-24: what a request of so many rounds may need of a sandbox. */
 export const sessionSeconds = (rounds: number, execSeconds = EXEC_SECONDS): number =>
@@ -41,7 +38,8 @@ export interface SessionWish {
   files?: readonly FileReference[] | undefined
 }
 
-export type SandboxRun = z.output<typeof sandboxExec.output>
+/** `unheld`: another request may have the container by now, so that nothing more of this one runs in it (C-17). */
+export type SandboxRun = z.output<typeof sandboxExec.output> | { status: 'failed'; reason: 'unheld' }
 export type SandboxRunEvent = z.output<NonNullable<typeof sandboxExec.event>>
 export type CodeKind = NonNullable<z.input<typeof sandboxExec.input>['kind']>
 
@@ -65,21 +63,30 @@ export interface SandboxSession {
   close(options?: { discard?: boolean }): Promise<HeldContainer | undefined>
 }
 
-interface Lease {
-  id: string
-  tenancy: Tenancy
-  container: HeldContainer | undefined
+interface Lease extends LeasedSession {
+  claim: ContainerClaim | undefined
+}
+
+export interface SessionNeeds {
+  bus: Bus
+  log: Log
+  /** As the contract has them when absent. */
+  claimTimes?: ClaimTimes
 }
 
 /** Leases the session; a refusal is worded for the client (X-28, X-29), or says what is wrong with the container it names. */
-export async function openSandboxSession(bus: Bus, wish: SessionWish, first: CallContext): Promise<SandboxSession> {
+export async function openSandboxSession(
+  needs: SessionNeeds,
+  wish: SessionWish,
+  first: CallContext,
+): Promise<SandboxSession> {
+  const { bus } = needs
   const execSeconds = wish.execSeconds ?? EXEC_SECONDS
   let leased: Lease | undefined = await lease(first, wish.container)
-  let renewing = leased.container && keepClaim(bus, leased, leased.container.id)
 
   /**
    * Waited for until the request ends, but never broken off: a session made for nobody would keep its place until it had
-   * idled away, so one that comes too late is given back.
+   * idled away, so one that comes too late, or that is all that comes, is given back.
    */
   async function lease(
     { tenancy, signal, deadline }: CallContext,
@@ -87,23 +94,37 @@ export async function openSandboxSession(bus: Bus, wish: SessionWish, first: Cal
   ): Promise<Lease> {
     signal.throwIfAborted()
     const leaseSeconds = wish.leaseSeconds ?? secondsUntil(deadline)
+    const since = performance.now()
+    let made: string | undefined
+    const onEvent = ({ session }: { session: string }) => {
+      made = session
+    }
     return new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
       bus
-        .call(sandboxOpen, { tenancy, container, leaseSeconds, image: wish.image }, { deadline: Date.now() + OPEN_MS })
+        .call(
+          sandboxOpen,
+          { tenancy, container, leaseSeconds, image: wish.image },
+          { deadline: Date.now() + OPEN_MS, onEvent },
+        )
         .then(
           async ({ session: id, container: held }) => {
-            const mine = { id, tenancy, container: held }
+            const claim = held && holdClaim(needs, { tenancy, container: held.id, since }, needs.claimTimes)
+            const mine = { id, tenancy, container: held, claim }
             try {
-              if (!signal.aborted) await seed(bus, mine, wish.files ?? [], { signal, deadline })
+              if (!signal.aborted) await within(mine, signal, (ends) => seed(bus, mine, wish.files, ends, deadline))
               if (!signal.aborted) return resolve(mine)
             } catch (thrown) {
               reject(thrown)
             }
-            // its backend reclaims what cannot be given back
-            void release(bus, mine, container?.kind !== 'id').catch(() => {})
+            claim?.stop()
+            void giveBack(bus, mine, container?.kind !== 'id').catch(() => {}) // tried again by itself
           },
-          (thrown: unknown) => reject(refusal(Fault.from(thrown))),
+          (thrown: unknown) => {
+            const left = made !== undefined && { id: made, tenancy, container: undefined }
+            if (left) void giveBack(bus, left, true).catch(() => {})
+            reject(refusal(Fault.from(thrown), container))
+          },
         )
     })
   }
@@ -114,75 +135,68 @@ export async function openSandboxSession(bus: Bus, wish: SessionWish, first: Cal
     async execute(code, kind, at, onEvent) {
       // what was kept is gone with its sandbox, and nobody will be told of another
       leased ??= await lease(at, undefined)
-      const done = await bus.call(
-        sandboxExec,
-        {
-          tenancy: at.tenancy,
-          session: leased.id,
-          code,
-          kind,
-          stream: onEvent !== undefined,
-          timeoutSeconds: execSeconds,
-        },
-        {
-          signal: at.signal,
-          deadline: Math.min(at.deadline, Date.now() + (execSeconds + EXEC_SLACK_SECONDS) * 1_000),
-          ...(onEvent && { onEvent }),
-        },
-      )
-      if (done.status === 'failed' && done.reason === 'lost') letGo()
-      return done
+      const { id } = leased
+      const asked = {
+        tenancy: at.tenancy,
+        session: id,
+        code,
+        kind,
+        stream: onEvent !== undefined,
+        timeoutSeconds: execSeconds,
+      }
+      const deadline = Math.min(at.deadline, Date.now() + (execSeconds + EXEC_SLACK_SECONDS) * 1_000)
+      try {
+        const done = await within(leased, at.signal, (signal) =>
+          bus.call(sandboxExec, asked, { signal, deadline, ...(onEvent && { onEvent }) }),
+        )
+        if (done.status === 'failed' && done.reason === 'lost') letGo()
+        return done
+      } catch (thrown) {
+        if (thrown instanceof ClaimLost) return { status: 'failed', reason: 'unheld' }
+        throw thrown
+      }
     },
     async close({ discard = false } = {}) {
       if (leased === undefined) return undefined
       const mine = leased
       letGo()
       // what was resumed is the caller's, whatever becomes of the request (C-30)
-      return (await release(bus, mine, discard && wish.container?.kind !== 'id')).container
+      return giveBack(bus, mine, discard && wish.container?.kind !== 'id')
     },
   }
 
   function letGo(): void {
-    clearInterval(renewing)
-    renewing = undefined
+    leased?.claim?.stop()
     leased = undefined
   }
 }
 
-/** A renewal that fails is not told: the next one tries again, and a claim that is lost in the end hurts nobody here. */
-function keepClaim(bus: Bus, { tenancy }: Lease, container: string): NodeJS.Timeout {
-  const renew = () => bus.call(sandboxRenew, { tenancy, container }, { deadline: Date.now() + RENEW_MS })
-  return setInterval(() => void renew().catch(() => {}), RENEW_MS).unref()
-}
+/** Work in a session, which ends when the request does, and where it is kept when another request may have it. */
+const within = <T>({ claim }: Lease, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+  claim ? claim.during(signal, work) : work(signal)
 
 /** FI-16: code does not run without the files that it was asked to work on. */
 async function seed(
   bus: Bus,
-  { id, tenancy }: Lease,
-  files: readonly FileReference[],
-  limits: Pick<CallContext, 'signal' | 'deadline'>,
+  { id, tenancy }: LeasedSession,
+  files: SessionWish['files'] = [],
+  signal: AbortSignal,
+  deadline: number,
 ): Promise<void> {
   if (files.length === 0) return
   try {
-    await bus.call(sandboxSeed, { tenancy, session: id, files: [...files] }, limits)
+    await bus.call(sandboxSeed, { tenancy, session: id, files: [...files] }, { signal, deadline })
   } catch (cause) {
-    if (limits.signal.aborted) throw cause
+    if (signal.aborted) throw cause
     throw new Fault('upstream', 'code_execution sandbox did not take a file of this request', { cause })
   }
 }
-
-const release = (bus: Bus, { id, tenancy, container }: Lease, discard: boolean) =>
-  bus.call(
-    sandboxClose,
-    { tenancy, session: id, container: container?.id, discard },
-    { deadline: Date.now() + CLOSE_MS },
-  )
 
 const secondsUntil = (deadline: number): number =>
   Math.min(MOST_LEASE_SECONDS, Math.max(1, Math.ceil((deadline - Date.now()) / 1_000)))
 
 /** X-28 and X-29, in the words a client may read; the broker's own stay behind. */
-function refusal(fault: Fault): Fault {
+function refusal(fault: Fault, container: SessionWish['container']): Fault {
   switch (fault.failure) {
     case 'unavailable':
     case 'rate_limited': {
@@ -200,6 +214,8 @@ function refusal(fault: Fault): Fault {
         "code_execution sandbox unreachable. Check the sandbox URL in the dashboard's Tools settings, or OTARI_SANDBOX_URL, and that the container is running.",
         { cause: fault },
       )
+    case 'invalid_request':
+      return container?.kind === 'id' ? passable(fault) : fault
     default:
       return fault
   }

@@ -1,5 +1,6 @@
 import type { Bus } from '@tollgate/bus'
 import type { containerWish, DomainPolicy, HeldContainer, PriceKey, Tenancy } from '@tollgate/contracts'
+import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
 import type { ShownFailure, ToolOutcome } from '../conversation/events.ts'
 import type { JsonObject } from '../conversation/turn.ts'
@@ -81,6 +82,7 @@ export const noOptions: ToolOptions = {
 /** What a request's tools share. */
 export interface ToolUse {
   bus: Bus
+  log: Log
   settings: GatewaySettings
   capabilities: Capabilities
   webCalls: WebCalls

@@ -1,12 +1,12 @@
 import { Fault } from '@tollgate/contracts'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ToolFiles } from '../../src/files/tool-files.ts'
 import { countWebCalls } from '../../src/loop/limits.ts'
 import { defaultSettings } from '../../src/settings.ts'
 import type { Capabilities } from '../../src/tools/capabilities.ts'
 import { codeExecution } from '../../src/tools/code-execution.ts'
 import { type CallContext, noOptions } from '../../src/tools/tool.ts'
-import { type Brokers, openBrokers, tenancy } from '../brokers.ts'
+import { type Brokers, openBrokers, silent, tenancy } from '../brokers.ts'
 
 const context = (): CallContext => ({ tenancy, signal: new AbortController().signal, deadline: Date.now() + 10_000 })
 
@@ -17,7 +17,7 @@ const files: ToolFiles = { attached: [], keep: async (produced) => new Set(produ
 
 function open(brokers: Brokers, at = context(), options = noOptions) {
   const webCalls = countWebCalls(defaultSettings)
-  const use = { bus: brokers.bus, settings: defaultSettings, capabilities, webCalls, files }
+  const use = { bus: brokers.bus, log: silent, settings: defaultSettings, capabilities, webCalls, files }
   return codeExecution.open(options, use, at)
 }
 const run = async (brokers: Brokers, code: unknown = 'print(1)') =>
@@ -63,22 +63,30 @@ describe('the session', () => {
     await expect.poll(() => brokers.asked.closed).toEqual(['s1'])
   })
 
-  test('C-17 that is kept is claimed anew while the request lasts, and no longer', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-    onTestFinished(() => void vi.useRealTimers())
+  test('that was made though no answer followed is given back', async () => {
     const brokers = await openBrokers()
-    const container = { id: `otari_cntr_${'1'.repeat(32)}`, expiresAt: '2026-12-01T00:10:00.000Z' }
-    brokers.open = async ({ container: wish }) => ({ session: 's1', ...(wish && { container }) })
-    const kept = await open(brokers, context(), { ...noOptions, container: { kind: 'auto' } })
-    const plain = await open(brokers)
-    vi.advanceTimersByTime(60_000)
-    await expect.poll(() => brokers.asked.renewed).toEqual([container.id, container.id, container.id])
-    await kept.close?.()
-    await plain.close?.()
-    vi.advanceTimersByTime(60_000)
-    await kept.close?.()
-    expect(brokers.asked.renewed).toHaveLength(3)
-    expect(brokers.asked.closes.map((close) => close.container)).toEqual([container.id, undefined])
+    brokers.open = async (_input, emit) => {
+      emit({ type: 'leased', session: 's9' })
+      throw new Fault('unavailable', 'a service needed for this stopped answering')
+    }
+    await expect(open(brokers)).rejects.toMatchObject({ status: 503 })
+    await expect.poll(() => brokers.asked.closes).toMatchObject([{ session: 's9' }])
+  })
+
+  test('C-18 whose broker is away when it ends is given back when there is one again', async () => {
+    const brokers = await openBrokers()
+    const tool = await open(brokers)
+    let away = true
+    brokers.close = async () => {
+      if (away) throw new Fault('unavailable', 'a service needed for this is not running')
+      return {}
+    }
+    await expect(tool.close?.()).rejects.toMatchObject({ failure: 'unavailable' })
+    await expect.poll(() => brokers.asked.closed.length, { timeout: 5_000 }).toBeGreaterThan(1)
+    away = false
+    const before = brokers.asked.closed.length
+    await expect.poll(() => brokers.asked.closed.length, { timeout: 5_000 }).toBe(before + 1)
+    expect(new Set(brokers.asked.closed)).toEqual(new Set(['s1']))
   })
 
   test.each(['upstream', 'timeout'] as const)(

@@ -7,7 +7,7 @@ import type { Capabilities } from '../../src/tools/capabilities.ts'
 import { spellNumbers } from '../../src/tools/declared-members.ts'
 import { type CallContext, noOptions, type ToolOptions } from '../../src/tools/tool.ts'
 import { webFetch } from '../../src/tools/web-fetch.ts'
-import { type Brokers, openBrokers, tenancy } from '../brokers.ts'
+import { type Brokers, openBrokers, silent, tenancy } from '../brokers.ts'
 
 const context = (): CallContext => ({ tenancy, signal: new AbortController().signal, deadline: Date.now() + 10_000 })
 
@@ -25,7 +25,7 @@ async function openFetch(
   capable = capabilities,
 ) {
   const settings = { ...defaultSettings, webFetchEnabled: true, webSearchMaxCalls }
-  const use = { bus: brokers.bus, settings, capabilities: capable, webCalls: countWebCalls(settings) }
+  const use = { bus: brokers.bus, log: silent, settings, capabilities: capable, webCalls: countWebCalls(settings) }
   const tool = await webFetch.open({ ...noOptions, ...options }, use, context())
   return (input: JsonObject) => tool.run(input, context())
 }

@@ -6,7 +6,7 @@ import type { Capabilities } from '../../src/tools/capabilities.ts'
 import { spellNumbers } from '../../src/tools/declared-members.ts'
 import { type CallContext, noOptions, type ToolOptions } from '../../src/tools/tool.ts'
 import { webSearch } from '../../src/tools/web-search.ts'
-import { type Brokers, exaInstance, hit, legacySearch, openBrokers, tenancy } from '../brokers.ts'
+import { type Brokers, exaInstance, hit, legacySearch, openBrokers, silent, tenancy } from '../brokers.ts'
 
 const context = (): CallContext => ({ tenancy, signal: new AbortController().signal, deadline: Date.now() + 10_000 })
 
@@ -24,7 +24,7 @@ async function openSearch(
   changed: Partial<GatewaySettings> = {},
 ) {
   const settings = { ...defaultSettings, ...changed }
-  const use = { bus: brokers.bus, settings, capabilities, webCalls: countWebCalls(settings) }
+  const use = { bus: brokers.bus, log: silent, settings, capabilities, webCalls: countWebCalls(settings) }
   const tool = await webSearch.open({ ...noOptions, ...options }, use, context())
   return (query: unknown) => tool.run({ query: query as string }, context())
 }
@@ -296,7 +296,7 @@ describe('what is asked', () => {
       intercept: false,
       executor: 'auto',
     } as const
-    const use = { bus: brokers.bus, settings, capabilities, webCalls: countWebCalls(settings) }
+    const use = { bus: brokers.bus, log: silent, settings, capabilities, webCalls: countWebCalls(settings) }
     const tool = await webSearch.open(noOptions, use, context())
     const running = tool.run({ query: 'q' }, { ...context(), signal: gone.signal })
     await expect.poll(() => brokers.asked.search.length).toBe(1)
