@@ -109,6 +109,8 @@ export const configSchema = z.strictObject({
   reject_user_mismatch: z.boolean().default(true),
   rate_limit_rpm: z.int().positive().optional(),
   request_timeout_ms: z.int().min(1_000).max(3_600_000).default(600_000),
+  /** For a client that takes no byte of a finished answer; in the bundled sandbox too. */
+  unread_answer_timeout_sec: z.int().min(1).max(3_600).default(60),
   body_limit_bytes: z
     .int()
     .min(1_024)

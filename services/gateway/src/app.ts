@@ -1,3 +1,4 @@
+import { endUnread } from '@tollgate/service'
 import type { Log } from '@tollgate/telemetry'
 import { type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, fastify } from 'fastify'
 import { authenticate } from './auth/authenticate.ts'
@@ -19,6 +20,8 @@ export interface AppNeeds {
   identities: Identities
   version: string
   bodyLimitBytes: number
+  /** How long a client may take no byte of a finished answer. */
+  unreadAnswerMs: number
   notReady(): Promise<string | undefined>
   /** What lies below `/api/v1`; made with the signal that ends answers when the drain limit comes. */
   routes(cut: AbortSignal): Routes
@@ -38,7 +41,8 @@ export interface App {
 
 /**
  * Times a client has for its side only. An answer takes as long as it takes: no timeout of the server's cuts one
- * (BR-161). An idle connection outlives those of the usual load balancers, so that they never send into a closed one.
+ * (BR-161) but for a client that reads nothing of it. An idle connection outlives those of the usual load balancers, so
+ * that they never send into a closed one.
  */
 const clientTimes = {
   http: { headersTimeout: 20_000, connectionsCheckingInterval: 5_000 },
@@ -60,6 +64,7 @@ export async function buildApp(needs: AppNeeds): Promise<App> {
     clientErrorHandler: refuseBytes,
   })
   app.server.on('checkExpectation', refuseExpectation)
+  endUnread(app.server, needs.unreadAnswerMs)
   app.setValidatorCompiler(validateWithZod)
   app.setSerializerCompiler(serializeWithZod)
   takeJson(app)

@@ -99,6 +99,7 @@ async function startOn(
     identities,
     version: '0.0.0-test',
     bodyLimitBytes: settings.bodyLimitBytes,
+    unreadAnswerMs: settings.unreadAnswerMs,
     notReady: options.notReady ?? (async () => undefined),
     routes: (cut) => [
       keyRoutes({ keys: keyStore(db), identities }),

@@ -46,6 +46,8 @@ export interface SandboxSettings {
   lifetimeSeconds: number
   /** How often a client that is sent output as it is written hears that a silent call goes on. */
   keepAliveSeconds: number
+  /** How long a client may take no byte of a finished answer before its connection is closed. */
+  unreadAnswerSeconds: number
   /** The first of the user ids that sessions get where the server is root. */
   firstUserId: number
   limits: SessionLimits
@@ -68,6 +70,7 @@ export const defaultSandboxSettings: SandboxSettings = {
   idleSeconds: 900,
   lifetimeSeconds: 7_200,
   keepAliveSeconds: 10,
+  unreadAnswerSeconds: 60,
   firstUserId: 200_000,
   limits: {
     memoryBytes: 1_536 * MIB,

@@ -190,14 +190,42 @@ test('a silent call says now and then that it goes on', async () => {
   expect((await response.text()).match(/^: /gm)?.length).toBeGreaterThan(1)
 })
 
-async function askAndNotRead(of: string, command: string): Promise<Socket> {
-  const { hostname, port } = new URL(backend.url)
+test.each(['text/event-stream', 'application/json'])(
+  'a client that reads nothing of its %s answer loses it',
+  async (accept) => {
+    const strict = await openBackend({ unreadAnswerSeconds: 0.3, warmSessions: 0 })
+    onTestFinished(() => strict.close())
+    const own = await strict.open()
+    // as JSON six times as long, and more than the system takes for a client that does not read
+    const command = 'yes "\u0001" | head -c 2000000 | tee /dev/stderr'
+    const socket = await askAndNotRead(own.id, command, { url: strict.url, accept })
+    onTestFinished(() => void socket.destroy())
+    // a server that is done with a connection resets it; blank lines between requests mean nothing to any other
+    await expect
+      .poll(
+        () => {
+          socket.write('\r\n')
+          return socket.errored
+        },
+        { timeout: 20_000 },
+      )
+      .toMatchObject({ code: expect.stringMatching(/^(ECONNRESET|EPIPE)$/) })
+    expect(printed(await own.python('print(1)'))).toBe('1\n')
+  },
+)
+
+async function askAndNotRead(
+  of: string,
+  command: string,
+  { url, accept } = { url: backend.url, accept: 'text/event-stream' },
+): Promise<Socket> {
+  const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   await once(socket, 'connect')
-  socket.pause()
+  socket.pause().on('error', () => {}) // a reset, where that is what is waited for
   const body = JSON.stringify({ tool: 'bash_code_execution', input: { command } })
   socket.write(
-    `POST /sessions/${of}/exec HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    `POST /sessions/${of}/exec HTTP/1.1\r\nhost: x\r\naccept: ${accept}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
   return socket
 }

@@ -1,8 +1,5 @@
 import type { FastifyReply } from 'fastify'
 
-/** What a client that does not read has, after the last byte was handed over, until its connection is closed. */
-const LAST_READ_MS = 10_000
-
 export interface EventStream {
   /** Undefined: go on. A promise: the client reads slower than it is written to; resolves when it caught up or is gone. */
   write(frames: string | Uint8Array): Promise<void> | undefined
@@ -52,8 +49,6 @@ export function openEventStream(reply: FastifyReply, { keepalive, everyMs, signa
       clearTimeout(silence)
       if (gone()) return
       raw.end(frames)
-      const late = setTimeout(() => raw.destroy(), LAST_READ_MS)
-      raw.once('close', () => clearTimeout(late))
     },
   }
 }

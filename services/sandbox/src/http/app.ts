@@ -1,4 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
+import { endUnread } from '@tollgate/service'
 import type { Log } from '@tollgate/telemetry'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Sessions } from '../sessions.ts'
@@ -26,10 +27,11 @@ export function buildApp(needs: AppNeeds): FastifyInstance {
     bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
-    // a call may take as long as it is granted, and its answer as long as it is large
+    // a call may take as long as it is granted, and its answer as long as its client takes something of it
     requestTimeout: 0,
     routerOptions: { maxParamLength: 512 },
   })
+  endUnread(app.server, settings.unreadAnswerSeconds * 1_000)
   app.addHook('onRequest', async (request) => {
     if (fromBrowser(request)) throw new HttpRefusal(403, 'not for pages')
     if (settings.token !== undefined && request.url !== '/health' && !shows(request, settings.token))
