@@ -15,6 +15,8 @@ const FRESH_MS = 15_000
 /** A broker that is down is asked again soon, yet not by every request. */
 const RETRY_MS = 1_000
 const ANSWER_MS = 2_000
+/** So long a broker that fell silent counts as having what it said last: who needs it is told to come again. */
+const KNOWN_MS = 300_000
 
 /** What this deployment can run, whoever asks. */
 export interface Capabilities {
@@ -45,7 +47,7 @@ export interface FetchInstance {
   provider: string
 }
 
-/** Asks the brokers what they have, and remembers it for at most 15 s. A broker that is down takes its tool with it, no more. */
+/** Asks the brokers what they have, and remembers it for at most 15 s. A broker that stays away takes its tool with it, no more. */
 export function openCapabilities({ bus, settings, log }: { bus: Bus; settings: GatewaySettings; log: Log }) {
   const search = remembered(() => bus.call(searchDescribe, {}, { deadline: Date.now() + ANSWER_MS }), 'search', log)
   const sandbox = remembered(() => bus.call(sandboxDescribe, {}, { deadline: Date.now() + ANSWER_MS }), 'sandbox', log)
@@ -79,19 +81,29 @@ const withOptions = (inLoop: Omit<InLoopSearch, 'options'>, providers: SearchPro
 /** One answer kept for a while; those who ask meanwhile share it. */
 function remembered<T>(ask: () => Promise<T>, broker: string, log: Log) {
   let kept: { answer: Promise<T | undefined>; until: number } | undefined
+  let known: { answer: T; until: number } | undefined
   const forget = () => {
     kept = undefined
   }
   const read = (): Promise<T | undefined> => {
     if (kept !== undefined && Date.now() < kept.until) return kept.answer
-    const mine = { answer: ask().catch(missing), until: Date.now() + FRESH_MS }
+    const mine = { answer: ask().then(said, missing), until: Date.now() + FRESH_MS }
     kept = mine
     return mine.answer
 
-    function missing(thrown: unknown): undefined {
+    function said(answer: T): T {
+      known = { answer, until: Date.now() + KNOWN_MS }
+      return answer
+    }
+    function missing(thrown: unknown): T | undefined {
       mine.until = Date.now() + RETRY_MS
-      log.warn({ broker, failure: Fault.from(thrown).failure }, 'a broker does not say what it can do; its tool is off')
-      return undefined
+      const about = { broker, failure: Fault.from(thrown).failure }
+      if (known === undefined || Date.now() >= known.until) {
+        log.warn(about, 'a broker does not say what it can do; its tool is off')
+        return undefined
+      }
+      log.warn(about, 'a broker does not say what it can do; it is taken to have what it had')
+      return known.answer
     }
   }
   return { read, forget }

@@ -107,4 +107,22 @@ describe('what the deployment can run', () => {
     brokers.describeFails = undefined
     await expect.poll(async () => (await capabilities()).search, { timeout: 5_000 }).toEqual(exaInstance)
   })
+
+  test('X-29 a broker that falls silent is taken to have what it had: who needs it is told to come again', async () => {
+    const brokers = await openBrokers()
+    const capabilities = openCapabilities({ bus: brokers.bus, settings: defaultSettings, log: silent })
+    expect((await capabilities()).search).toEqual(exaInstance)
+    brokers.describeFails = new Fault('unavailable', 'starting')
+    const before = brokers.asked.describes
+    brokers.bus.announce(changedSettings, {})
+    await expect
+      .poll(async () => {
+        expect((await capabilities()).search).toEqual(exaInstance)
+        return brokers.asked.describes
+      })
+      .toBeGreaterThan(before)
+    brokers.describeFails = undefined
+    brokers.inLoop = null
+    await expect.poll(async () => (await capabilities()).search, { timeout: 5_000 }).toBeNull()
+  })
 })
