@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type Backend, openBackend, printed } from './harness.ts'
 import { processesWith } from './host.ts'
 import { type Neighbour, openNeighbour } from './neighbour.ts'
@@ -83,6 +83,65 @@ test('A7 BR-126 a command that times out takes all it started with it', { timeou
   expect(stderr).toContain('timed out after 2 s')
   expect(processesWith(`sleep ${mark}`)).toEqual([])
   await own.end()
+})
+
+describe('BR-131 everything that a command started ends with it, and nothing of a neighbour', () => {
+  const serve = 'python3 -m http.server 9000 --bind 127.0.0.1 > /dev/null 2>&1'
+  const listens = 'import socket; print(socket.socket().connect_ex(("127.0.0.1", 9000)) == 0)'
+  const binds = 'import socket; socket.socket().bind(("127.0.0.1", 9000)); print("free")'
+
+  /** A tree with orphans, sessions of their own and a server, which does not go when it is asked to. */
+  async function tree() {
+    const mark = `5${Math.floor(Math.random() * 1e6)}.25`
+    const other = await backend.open()
+    await other.shell(`nohup setsid sleep ${mark} > /dev/null 2>&1 & echo`)
+    const own = await backend.open()
+    const parts = ['trap "" TERM INT', `(sleep ${mark} &)`, `nohup setsid sleep ${mark} > /dev/null 2>&1 &`]
+    const command = [...parts, `${serve} &`, 'echo up > up', 'wait', `sleep ${mark}`].join('\n')
+    const gone = new AbortController()
+    onTestFinished(async () => {
+      gone.abort()
+      await own.end()
+      await other.end()
+    })
+    const run = (timeout_seconds: number) =>
+      own
+        .exec({ tool: 'bash_code_execution', input: { command }, timeout_seconds }, { signal: gone.signal })
+        .catch(() => undefined)
+    const ofTree = () => processesWith(`sleep ${mark}`).length
+    const whole = () => expect.poll(ofTree, { timeout: 5_000 }).toBe(3)
+    const onlyTheOther = () => expect.poll(ofTree, { timeout: 5_000 }).toBe(1)
+    return { own, run, whole, onlyTheOther, leave: () => gone.abort() }
+  }
+
+  test('BR-131 when its time is up, which is told, and the port is free', { timeout: 30_000 }, async () => {
+    const { own, run, onlyTheOther } = await tree()
+    const ended = await run(3)
+    expect(ended?.body.result_block.content).toMatchObject({ return_code: 124, ended_by: 'time' })
+    await onlyTheOther()
+    expect(printed(await own.python(listens))).toBe('False\n')
+    expect(printed(await own.python(binds))).toBe('free\n')
+  })
+
+  test('BR-131 when its client leaves', { timeout: 30_000 }, async () => {
+    const { own, run, whole, onlyTheOther, leave } = await tree()
+    const running = run(60)
+    await whole()
+    leave()
+    await running
+    await onlyTheOther()
+    await expect.poll(async () => printed(await own.python(binds))).toBe('free\n')
+  })
+
+  test('BR-131 when its session ends, twice over', { timeout: 30_000 }, async () => {
+    const { own, run, whole, onlyTheOther } = await tree()
+    const running = run(60)
+    await whole()
+    expect((await own.end()).status).toBe(204)
+    expect((await running)?.status).toBe(404)
+    await onlyTheOther()
+    expect((await own.end()).status).toBe(204)
+  })
 })
 
 test('A7 the interpreter and its variables survive a command that times out', async () => {
