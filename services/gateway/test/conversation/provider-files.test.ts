@@ -19,6 +19,7 @@ import { type FilesProvider, openProviderCopies } from '../../src/files/provider
 import { referenceOf } from '../../src/files/rows.ts'
 import { failureKinds } from '../../src/models/failure-kind.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
+import { defaultSettings } from '../../src/settings.ts'
 import { silent } from '../brokers.ts'
 import { turnOf, userMessage } from '../turns.ts'
 import { openWith } from './gateway.ts'
@@ -70,7 +71,7 @@ beforeAll(async () => {
     home: policy('plain:m', 'claude:m'),
     gpts: policy('gpt:m', 'plain:m'),
   }
-  const settings = { filesOutputMaxFiles: 3, filesOutputMaxBytes: 1_000, providerFilesTimeoutMs: 5_000 }
+  const settings = { filesOutputMaxFiles: 3, filesOutputMaxBytes: 1_000 }
   gateway = await openWith(models, settings, store, { policies, aliases: {} }, {}, log)
 })
 afterAll(async () => {
@@ -130,8 +131,10 @@ const sentBlocks = (at = 0) => {
   return messages.at(-1)?.content ?? []
 }
 const sentTool = (at = 0) => (fakes.gpt.requests[at]?.body.tools as { container: unknown }[] | undefined)?.[0]
+/** For what goes on after an answer, on a machine with much else to do. */
+const AT_LAST = { timeout: 10_000 }
 const gone = async ({ files }: Fake) => {
-  await expect.poll(() => files.deleted.length).toBe(files.put.length)
+  await expect.poll(() => files.deleted.length, AT_LAST).toBe(files.put.length)
   expect(new Set(files.deleted)).toEqual(new Set(files.put.map(({ id }) => id)))
 }
 
@@ -404,7 +407,7 @@ describe('X-26 after a fallback that moves the code, so do its files', () => {
     expect(fakes.claude.files.put).toMatchObject([{ name: 'data.csv' }])
     expect(sentBlocks()).toContainEqual(attached(fakes.claude.files.put[0]?.id ?? ''))
     await gone(fakes.claude)
-    await expect.poll(() => gateway.brokers.asked.closed).toHaveLength(1)
+    await expect.poll(() => gateway.brokers.asked.closed, AT_LAST).toHaveLength(1)
   })
 
   test('X-26 on Responses, with a file that the declaration of the tool names', async () => {
@@ -458,7 +461,7 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
     expect(files.put.length).toBeGreaterThan(0)
     await gone(fakes.claude)
     expect(fakes.claude.requests).toEqual([])
-    await expect.poll(() => gateway.brokers.asked.released).toHaveLength(1)
+    await expect.poll(() => gateway.brokers.asked.released, AT_LAST).toHaveLength(1)
   })
 
   test.each([
@@ -494,20 +497,20 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
   test('when its client leaves while the model answers', async () => {
     const ids = [await upload('a', 'one.csv'), await upload('b', 'two.csv')]
     scripts.claude = [{ says: [{ text: 'A long story.' }], stallAfterBytes: 400 }]
-    await leaving(ids, () => expect.poll(() => fakes.claude.requests.length).toBe(1))
+    await leaving(ids, () => expect.poll(() => fakes.claude.requests.length, AT_LAST).toBe(1))
     await gone(fakes.claude)
-    await expect.poll(() => gateway.brokers.settled).toMatchObject([{ status: 'cancelled' }])
+    await expect.poll(() => gateway.brokers.settled, AT_LAST).toMatchObject([{ status: 'cancelled' }])
   })
 
   test('when its client leaves while files are on their way, also of one whose name there nobody has heard yet', async () => {
     const ids = [await upload('a', 'one.csv'), await upload('b', 'two.csv')]
     const { files } = fakes.claude
     files.instead = [{ on: /POST/, delayMs: 700 }]
-    await leaving(ids, () => expect.poll(() => files.put.length).toBe(2))
+    await leaving(ids, () => expect.poll(() => files.put.length, AT_LAST).toBe(2))
     expect(fakes.claude.requests).toEqual([])
     await gone(fakes.claude)
     // no model was asked, so nothing is owed
-    await expect.poll(() => gateway.brokers.asked.released).toHaveLength(1)
+    await expect.poll(() => gateway.brokers.asked.released, AT_LAST).toHaveLength(1)
   })
 
   test('what cannot be deleted at once is tried again, and a copy that is gone is no failure', async () => {
@@ -516,10 +519,10 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
     scripts.claude = [says('Done.'), says('Done.')]
     files.instead = [{ on: /DELETE/, answer: { status: 500, body: '{}' } }]
     await message([attached(data)])
-    await expect.poll(() => files.deleted.length, { timeout: 5_000 }).toBe(1)
+    await expect.poll(() => files.deleted.length, AT_LAST).toBe(1)
     files.instead = [{ on: /DELETE/, answer: { status: 404, body: '{}' } }]
     await message([attached(data)])
-    await expect.poll(() => files.asked.filter((call) => call.startsWith('DELETE'))).toHaveLength(3)
+    await expect.poll(() => files.asked.filter((call) => call.startsWith('DELETE')), AT_LAST).toHaveLength(3)
     expect(lines.join('')).not.toContain('is left at a provider')
   })
 
@@ -542,7 +545,7 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
     await request.attach(sent, [referenceOf(row)], provider as FilesProvider, at)
     files.instead = [{ on: /DELETE/, answer: { status: 500, body: '{"error":{"message":"secret"}}' } }]
     request.remove()
-    await expect.poll(() => files.asked.filter((call) => call.startsWith('DELETE'))).toHaveLength(1)
+    await expect.poll(() => files.asked.filter((call) => call.startsWith('DELETE')), AT_LAST).toHaveLength(1)
     await copies.close(Date.now() + 1_000)
     expect(told.map((line) => JSON.parse(line))).toMatchObject([
       {
@@ -575,17 +578,23 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
       scripts.plain = [says('Done.')]
       expect((await message([attached(data)], { model: 'away' })).status).toBe(200)
     } finally {
-      gateway.settings.providerFilesTimeoutMs = 5_000
+      gateway.settings.providerFilesTimeoutMs = defaultSettings.providerFilesTimeoutMs
     }
   })
 
   test('more or larger files than the provider takes are refused by name before any is copied', async () => {
-    const ids = await Promise.all(Array.from({ length: 51 }, (_, n) => upload('x', `${n}.csv`)))
-    const answer = await respond(ids.map((file_id) => ({ type: 'input_file', file_id })))
+    const { kysely } = gateway.db
+    const id = await upload('x', 'x.csv')
+    const row = await kysely.selectFrom('gateway.files').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+    const ids = Array.from({ length: 51 }, () => newFileId())
+    const rows = ids.map((one) => ({ ...row, id: one }))
+    await kysely.insertInto('gateway.files').values(rows).execute()
+    const tools = [{ ...interpreter, container: { type: 'auto', file_ids: ids } }]
+    const answer = await respond([], { input: 'Go', tools })
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('at most 50 files')])
     const large = ids[0] as string
     const claims = { bytes: BigInt(501 * 1024 * 1024) }
-    await gateway.db.kysely.updateTable('gateway.files').set(claims).where('id', '=', large).execute()
+    await kysely.updateTable('gateway.files').set(claims).where('id', '=', large).execute()
     const refused = await message([attached(large)])
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining(large)])
     expect([fakes.claude.files.asked, fakes.gpt.files.asked]).toEqual([[], []])
@@ -714,7 +723,7 @@ describe('FI-23 files that the provider’s code made', () => {
         expect(await Promise.all([slow, next].map(async (id) => (await describeFile(id)).status))).toEqual([404, 404])
         expect(await store.stat(slow)).toBeUndefined()
       } finally {
-        gateway.settings.providerFilesTimeoutMs = 5_000
+        gateway.settings.providerFilesTimeoutMs = defaultSettings.providerFilesTimeoutMs
       }
     },
   )
