@@ -9,6 +9,7 @@ import { oneTrace } from './one-trace.ts'
 import { canaries } from './outside.ts'
 import { storedFiles } from './stored-files.ts'
 import { useSystem } from './system.ts'
+import { changedToolSettings } from './tool-settings.ts'
 import { unpricedWork } from './unpriced.ts'
 
 describe.each(kinds)('a deployment, %s', (kind) => {
@@ -20,6 +21,7 @@ describe.each(kinds)('a deployment, %s', (kind) => {
   oneTrace(use)
   badInput(use)
   unpricedWork(use)
+  changedToolSettings(use)
   leavingClients(use)
 
   test('BR-122 no log of any process holds a key, a query, a program or a page, whatever was sent', () => {
