@@ -1,7 +1,8 @@
 import { createServer } from 'node:net'
+import { noSuchContainer } from '@tollgate/contracts'
 import { openLog } from '@tollgate/telemetry'
 import { type FakeModel, fakeAnthropic, fakeOpenAi, type ScriptedReply, says } from '@tollgate/testing'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { failureKinds } from '../../src/models/failure-kind.ts'
 import { type ModelRegistry, openModels } from '../../src/models/registry.ts'
 import type { RoutingPolicy } from '../../src/routing/routing.ts'
@@ -412,6 +413,46 @@ describe('each attempt is planned for itself', () => {
       ['code_execution', 'function'],
     ])
   })
+
+  test('C-22 C-27 X-17 a container that is no sandbox of ours: whoever would run the code here is passed over', async () => {
+    const container = 'container_abc'
+    const gone = `Container '${container}' has expired or does not exist.`
+    expect((await message('back', { tools: [code], container })).status).toBe(200)
+    expect(fakes.claude.requests[0]?.body).toMatchObject({ container, tools: [code] })
+    expect(skipped()).toEqual([])
+
+    expect((await message('mixed', { tools: [code], container })).status).toBe(200)
+    expect(skipped()).toEqual([`Skipped: ${gone}`])
+
+    // with nobody left the answer is what the provider said, if one was asked, and else the refusal
+    replies.claude = () => status(500)
+    expect((await message('back', { tools: [code], container })).status).toBe(502)
+    expect(skipped().at(-1)).toBe(`Skipped: ${gone}`)
+    for (const model of ['one:m', 'chain']) {
+      const { status: told, body } = await message(model, { tools: [code], container })
+      expect([told, body.detail.error.message]).toEqual([400, gone])
+    }
+    expect(asked()).toEqual(['claude'])
+    expect(gateway.brokers.asked.opened).toEqual([])
+  })
+
+  test.each([false, true])(
+    'C-13 C-27 a container of another sandbox provider is each attempt’s to miss, and gone where all do (streamed: %s)',
+    async (streamed) => {
+      const id = `otari_cntr_${'0a'.repeat(16)}`
+      const { open } = gateway.brokers
+      onTestFinished(() => {
+        gateway.brokers.open = open
+      })
+      gateway.brokers.open = async () => {
+        throw noSuchContainer(id)
+      }
+      const told = await ask('chain', streamed, { container: id, tools: [{ type: 'otari_code_execution' }] })
+      expect([told.status, told.body.detail]).toEqual([400, `Container '${id}' has expired or does not exist.`])
+      expect(gateway.brokers.asked.opened.map(({ tenancy: { attempt } }) => attempt)).toEqual([0, 1])
+      expect([asked(), gateway.brokers.settled]).toEqual([[], []])
+    },
+  )
 
   test('X-16 no sandbox is opened where the native model answers', async () => {
     expect((await message('back', { tools: [code] })).status).toBe(200)
