@@ -1,5 +1,7 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { Fault } from '@tollgate/contracts'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { fileRows } from '../../src/files/rows.ts'
 import { type Direct, never, startDirect } from './serving.ts'
 
@@ -391,6 +393,32 @@ describe('a streamed run', () => {
     expect(all.length).toBeLessThan(401)
     expect(all.length).toBeGreaterThan(2)
     expect(most).toBeLessThan(2 * 1024 * 1024)
+  })
+
+  test.each([true, false])('a client that reads nothing of its answer loses it (streamed: %s)', async (streams) => {
+    const served = await startDirect({ unreadAnswerMs: 300 })
+    // more than the system takes for a client that does not read
+    served.brokers.exec = async () => ({ ...ended, stdout: 'x'.repeat(7_800_000) })
+    const connected = new Promise<Socket>((resolve) => {
+      served.server.once('request', ({ socket }) => resolve(socket))
+    })
+    const { hostname, port } = new URL(served.url)
+    const client = connect(Number(port), hostname).pause()
+    onTestFinished(() => void client.destroy())
+    const body = JSON.stringify({ code: 'x', stream: streams })
+    client.write(
+      `POST ${PATH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${served.firstKey}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    )
+    const socket = await connected
+    await expect.poll(() => socket.destroyed, { timeout: 20_000 }).toBe(true)
+    let taken = 0
+    client.on('error', () => {}).on('data', (piece) => {
+      taken += piece.length
+    })
+    await once(client.resume(), 'close')
+    expect(taken).toBeLessThan(7_800_000)
+    // it ran all the same
+    await expect.poll(() => served.brokers.settled).toMatchObject([{ status: 'success' }])
   })
 
   test.each(['streamed', 'whole'])('a client that leaves a %s run ends it, and nothing is charged', async (how) => {
