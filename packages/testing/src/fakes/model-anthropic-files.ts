@@ -21,11 +21,14 @@ export function anthropicFilesDoor(apiKey: string | undefined): FilesDoor {
   async function serve(call: FilesCall): Promise<RawAnswer> {
     const { method, path, headers } = call
     const [, id, content] = PATH.exec(path) ?? []
-    if (apiKey !== undefined && headers['x-api-key'] !== apiKey)
-      return refused(401, 'authentication_error', 'invalid x-api-key')
-    if (headers['anthropic-version'] !== '2023-06-01')
-      return refused(400, 'invalid_request_error', 'anthropic-version: header is required')
-    if (!String(headers['anthropic-beta']).split(',').includes('files-api-2025-04-14'))
+    // the vendor's own client sends a bearer token
+    const key = headers['x-api-key'] ?? headers.authorization?.replace(/^Bearer /, '')
+    if (apiKey !== undefined && key !== apiKey) return refused(401, 'authentication_error', 'invalid x-api-key')
+    const version = headers['anthropic-version']
+    if (version === undefined) return refused(400, 'invalid_request_error', 'anthropic-version: header is required')
+    const betas = String(headers['anthropic-beta']).split(',')
+    // later versions have it without the beta
+    if (version === '2023-06-01' && !betas.includes('files-api-2025-04-14'))
       return refused(400, 'invalid_request_error', 'anthropic-beta: files-api-2025-04-14 is required')
     if (id === undefined)
       return method === 'POST' ? upload(call) : refused(405, 'invalid_request_error', 'Method Not Allowed')

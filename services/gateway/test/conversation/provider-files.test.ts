@@ -1,10 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Anthropic from '@anthropic-ai/sdk'
 import { type FileStore, localFiles, newFileId } from '@tollgate/files'
 import { openLog } from '@tollgate/telemetry'
 import {
   callsTools,
+  type FakeFile,
   type FakeFiles,
   type FakeModel,
   fakeAnthropic,
@@ -14,6 +16,7 @@ import {
   type ScriptedReply,
   says,
 } from '@tollgate/testing'
+import OpenAI from 'openai'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type FilesProvider, openProviderCopies } from '../../src/files/provider-copies.ts'
 import { referenceOf } from '../../src/files/rows.ts'
@@ -185,6 +188,26 @@ const ranAtGpt = (container: string, ...cited: { id: string; name: string }[]): 
     },
   ],
 })
+
+/** A streamed message whose client leaves once `begun` is done. */
+async function leaving(content: object[], begun: () => void | Promise<void>): Promise<void> {
+  const client = new AbortController()
+  const answer = fetch(`${gateway.url}/api/v1/messages`, {
+    method: 'POST',
+    signal: client.signal,
+    headers: { authorization: `Bearer ${gateway.firstKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'claude:m',
+      max_tokens: 50,
+      stream: true,
+      messages: [{ role: 'user', content: content }],
+      tools: [dated],
+    }),
+  }).catch(() => undefined)
+  await begun()
+  client.abort()
+  await answer
+}
 
 describe('FI-24 X-26 code that the provider runs is given a short-lived copy', () => {
   test.each([false, true])(
@@ -475,29 +498,10 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
     await gone(fakes.claude)
   })
 
-  async function leaving(ids: string[], begun: () => void | Promise<void>): Promise<void> {
-    const client = new AbortController()
-    const answer = fetch(`${gateway.url}/api/v1/messages`, {
-      method: 'POST',
-      signal: client.signal,
-      headers: { authorization: `Bearer ${gateway.firstKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'claude:m',
-        max_tokens: 50,
-        stream: true,
-        messages: [{ role: 'user', content: ids.map(attached) }],
-        tools: [dated],
-      }),
-    }).catch(() => undefined)
-    await begun()
-    client.abort()
-    await answer
-  }
-
   test('when its client leaves while the model answers', async () => {
     const ids = [await upload('a', 'one.csv'), await upload('b', 'two.csv')]
     scripts.claude = [{ says: [{ text: 'A long story.' }], stallAfterBytes: 400 }]
-    await leaving(ids, () => expect.poll(() => fakes.claude.requests.length, AT_LAST).toBe(1))
+    await leaving(ids.map(attached), () => expect.poll(() => fakes.claude.requests.length, AT_LAST).toBe(1))
     await gone(fakes.claude)
     await expect.poll(() => gateway.brokers.settled, AT_LAST).toMatchObject([{ status: 'cancelled' }])
   })
@@ -506,7 +510,7 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
     const ids = [await upload('a', 'one.csv'), await upload('b', 'two.csv')]
     const { files } = fakes.claude
     files.instead = [{ on: /POST/, delayMs: 700 }]
-    await leaving(ids, () => expect.poll(() => files.put.length, AT_LAST).toBe(2))
+    await leaving(ids.map(attached), () => expect.poll(() => files.put.length, AT_LAST).toBe(2))
     expect(fakes.claude.requests).toEqual([])
     await gone(fakes.claude)
     // no model was asked, so nothing is owed
@@ -598,6 +602,55 @@ describe('FI-24 whatever becomes of the request, its copies go', () => {
     const refused = await message([attached(large)])
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining(large)])
     expect([fakes.claude.files.asked, fakes.gpt.files.asked]).toEqual([[], []])
+  })
+})
+
+describe('the stand-ins', () => {
+  test('understand the vendors’ own clients, who send what this gateway sends', async () => {
+    const file = () => new File(['a,b'], 'data.csv', { type: 'text/csv' })
+    const openai = new OpenAI({ apiKey: KEY, baseURL: `${fakes.gpt.url}/v1`, maxRetries: 0 })
+    const expires_after = { anchor: 'created_at', seconds: 3_600 } as const
+    const uploaded = await openai.files.create({ file: file(), purpose: 'user_data', expires_after })
+    fakes.gpt.files.make({ id: 'cfile_sdk', name: 'out.csv', content: 'x,y', container: 'cntr_sdk' })
+    const inside = await openai.containers.files.create('cntr_sdk', { file: file() })
+    const listed = (await openai.containers.files.list('cntr_sdk')).data.map(({ id, source }) => [id, source])
+    expect(listed).toEqual([
+      ['cfile_sdk', 'assistant'],
+      [inside.id, 'user'],
+    ])
+    const content = await openai.containers.files.content.retrieve('cfile_sdk', { container_id: 'cntr_sdk' })
+    expect(await content.text()).toBe('x,y')
+    await openai.containers.files.delete(inside.id, { container_id: 'cntr_sdk' })
+    await openai.files.delete(uploaded.id)
+
+    const anthropic = new Anthropic({ apiKey: KEY, baseURL: fakes.claude.url, maxRetries: 0 })
+    const copy = await anthropic.beta.files.upload({ file: file(), expires_in_seconds: 3_600 })
+    fakes.claude.files.make({ id: 'file_sdk', name: 'out.csv', content: 'x,y' })
+    expect(await (await anthropic.beta.files.download('file_sdk')).text()).toBe('x,y')
+    await expect(anthropic.beta.files.download(copy.id)).rejects.toThrow('not downloadable')
+    await anthropic.beta.files.delete(copy.id)
+
+    const bySdk = [fakes.gpt, fakes.claude].map(({ files }) => files.put.splice(0))
+    for (const { files } of [fakes.gpt, fakes.claude]) files.deleted.length = 0
+    const data = await upload('a,b', 'data.csv')
+    fakes.gpt.files.containers.add('cntr_sdk')
+    scripts = { ...scripts, gpt: [says('Done.'), says('Done.')], claude: [says('Done.')] }
+    await respond([{ type: 'input_file', file_id: data }])
+    const tools = [{ type: 'code_interpreter', container: 'cntr_sdk' }]
+    await respond([{ type: 'input_file', file_id: data }], { tools })
+    await message([attached(data)])
+    const plain = ({ name, mediaType, content, container, fields }: FakeFile) => ({
+      ...{ name, mediaType, container, fields },
+      content: String(content),
+    })
+    const byGateway = [fakes.gpt, fakes.claude].map(({ files }) => files.put)
+    expect(byGateway.map((files) => files.map(plain))).toEqual(bySdk.map((files) => files.map(plain)))
+    await gone(fakes.gpt)
+    await gone(fakes.claude)
+    expect([fakes.gpt.files.refusals, fakes.claude.files.refusals]).toEqual([
+      [],
+      [expect.stringContaining('not downloadable')],
+    ])
   })
 })
 
@@ -727,6 +780,20 @@ describe('FI-23 files that the provider’s code made', () => {
       }
     },
   )
+
+  test('FI-23 when the client leaves while files are copied, that ends, and what was answered is owed', async () => {
+    const { files } = fakes.claude
+    files.make({ id: 'file_left', name: 'a.txt', content: 'x'.repeat(100) })
+    files.instead = [{ on: /content/, answer: { status: 200, body: 'x'.repeat(100), stallAfterBytes: 10 } }]
+    scripts.claude = [ranAtClaude('file_left')]
+    await leaving([words('Go')], () =>
+      expect.poll(() => files.asked, AT_LAST).toContain('GET /v1/files/file_left/content'),
+    )
+    await expect.poll(() => lines.join(''), AT_LAST).toContain('could not be copied')
+    await expect.poll(() => gateway.brokers.settled, AT_LAST).toMatchObject([{ status: 'success' }])
+    expect((await describeFile('file_left')).status).toBe(404)
+    expect(await store.stat('file_left')).toBeUndefined()
+  })
 
   test('FI-23 an id that is somebody’s here already, or could be one of ours, changes nothing', async () => {
     const ours = await upload('the user’s own', 'own.txt', 'text/plain')
