@@ -368,7 +368,7 @@ test('an ingress without a host is refused in words', () => {
   expect(() => render({ ingress: { enabled: true } })).toThrow('ingress.host')
 })
 
-test('the ingress does not hold event streams back', () => {
+test('BR-166 the ingress does not hold event streams back', () => {
   const { metadata } = named(render({ ingress: { enabled: true, host: 'a.example' } }), 'Ingress', '') as unknown as {
     metadata: { annotations: Record<string, string> }
   }

@@ -40,6 +40,8 @@ export async function exchange(
   }
   if (answer.body === null) return reply.send()
   if (!streams || !answer.ok) return reply.send(await answer.text())
+  // proxies in between are told to hold nothing back (BR-166)
+  reply.header('x-accel-buffering', 'no')
   return reply.send(Readable.from(beginning(answer.body as ReadableStream<Uint8Array>)))
 }
 

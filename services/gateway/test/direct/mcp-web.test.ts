@@ -197,7 +197,7 @@ describe('the transport', () => {
     expect(page.body.result.content).toHaveLength(1)
   })
 
-  test('answers a call by an event stream that says at once that it lives', async () => {
+  test('BR-166 answers a call by an event stream that says at once that it lives', async () => {
     const { url, firstKey, brokers } = await startDirect({ streamingKeepaliveIntervalMs: 20 })
     let finish = () => {}
     const waiting = new Promise<void>((done) => {
@@ -214,6 +214,8 @@ describe('the transport', () => {
       body: JSON.stringify(fetchCall()),
     })
     expect(response.headers.get('content-type')).toBe('text/event-stream')
+    expect(response.headers.get('x-accel-buffering')).toBe('no')
+    expect(response.headers.get('content-encoding')).toBeNull()
     const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
     while (!text.includes(': keepalive')) text += (await reader.read()).value ?? ''
