@@ -1,4 +1,4 @@
-import type { FastifyPluginCallback } from 'fastify'
+import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 import { allowHalfClose } from '../client-gone.ts'
 import { type AnswerNeeds, answer, type ClientDialect } from '../conversation/answer.ts'
 import { requestEnds } from '../conversation/request-end.ts'
@@ -17,6 +17,13 @@ const chat: ClientDialect = {
   error: chatError,
 }
 
+/** The same, whose stream shows every call of the gateway's tools as it starts and as it ends (R-05). */
+const playground: ClientDialect = {
+  ...chat,
+  endpoint: '/api/v1/playground/chat/completions',
+  writer: ({ model, includeUsage }) => chatStream({ model, includeUsage, showActivity: true }),
+}
+
 const schema = {
   tags: ['completions'],
   summary: 'Complete a chat',
@@ -27,15 +34,31 @@ const schema = {
 /** The schema is for the documentation: a body is parsed once, by its dialect, which knows what to say about it. */
 const takesAll = () => () => true
 
-/** `POST /chat/completions`: OpenAI's Chat Completions, with the gateway's tools. `cut` ends answers that still run. */
+const playgroundSchema = {
+  ...schema,
+  summary: 'Complete a chat, and show the tools at work',
+  description:
+    'For pages that show what a model does: as `/chat/completions`, and in a stream each call of a tool that this gateway runs has two chunks of its own, with `otari_tool_activity`. Before it: `id`, `phase` (`start`), `tool`, `input`; after it: `id`, `phase` (`end`), `tool`, `status` (`completed` or `failed`), `result`.',
+}
+
+/**
+ * `POST /chat/completions`: OpenAI's Chat Completions, with the gateway's tools; and the playground's own door to the same.
+ * `cut` ends answers that still run.
+ */
 export const chatCompletionsRoute =
   (needs: AnswerNeeds, cut: AbortSignal): FastifyPluginCallback =>
   (app, _options, done) => {
     allowHalfClose(app.server)
     const endOf = requestEnds(cut)
-    app.post('/chat/completions', { schema, validatorCompiler: takesAll }, (request, reply) => {
+    const serve = (dialect: ClientDialect) => (request: FastifyRequest, reply: FastifyReply) => {
       const end = endOf(reply, needs.settings.requestTimeoutMs)
-      return answer(needs, chat, request, reply, end).finally(end.done)
-    })
+      return answer(needs, dialect, request, reply, end).finally(end.done)
+    }
+    app.post('/chat/completions', { schema, validatorCompiler: takesAll }, serve(chat))
+    app.post(
+      '/playground/chat/completions',
+      { schema: playgroundSchema, validatorCompiler: takesAll },
+      serve(playground),
+    )
     done()
   }

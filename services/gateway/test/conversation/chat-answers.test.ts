@@ -1,7 +1,7 @@
 import { Fault } from '@tollgate/contracts'
-import { callsTools, says } from '@tollgate/testing'
+import { callsTools, fakeMcpServer, type ScriptedReply, says } from '@tollgate/testing'
 import OpenAI from 'openai'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { chatFunction } from '../turns.ts'
 import { chunksOf, contentOf, framesOf, PATH, startGateway } from './gateway.ts'
 
@@ -94,6 +94,108 @@ describe('a chat with a search', () => {
     expect(contentOf(stream.text)).toBe(whole.body.choices[0]?.message.content)
     expect(fake.requests).toHaveLength(6)
     expect(brokers.asked.search.map(({ query }) => query)).toEqual(['one', 'two', 'one', 'two'])
+  })
+})
+
+describe('the playground', () => {
+  const PLAYGROUND = '/api/v1/playground/chat/completions'
+  const FIELD = 'otari_tool_activity'
+  const tools = [search, { type: 'otari_web_fetch' }, { type: 'otari_code_execution' }]
+  const called = callsTools([
+    { name: 'web_search', input: { query: 'one' }, id: 'call_s' },
+    { name: 'web_fetch', input: { url: 'https://site.test/a' }, id: 'call_f' },
+    { name: 'code_execution', input: { code: 'print(1)' }, id: 'call_c' },
+    { name: 'list_issues', input: { state: 'open' }, id: 'call_m' },
+  ])
+  /** A gateway, and a server with one tool for its requests to name. */
+  async function startPlayground(script: ScriptedReply[]) {
+    const served = await startGateway(script)
+    const server = await fakeMcpServer()
+    server.tools = [{ name: 'list_issues', run: () => '#12 is open' }]
+    onTestFinished(() => server.close())
+    served.brokers.fetch = async () => ({ status: 'failed', failure: 'timeout', label: 'builtin:builtin_fetch' })
+    return { ...served, request: streamed({ tools, mcp_servers: [{ name: 'github', url: server.url }] }) }
+  }
+  type Shown = { id: string; choices: unknown[]; [FIELD]?: { id: string; phase: string; result?: string } }
+  const shownIn = (text: string) => (chunksOf(text) as unknown as Shown[]).filter((chunk) => FIELD in chunk)
+
+  test('R-05 has a chunk of its own before and after every call that runs here, in one stream with the rest', async () => {
+    const { send, firstKey: key, request, brokers, fake } = await startPlayground([called, says('Done.')])
+    const { status, text } = await send('POST', PLAYGROUND, { key, body: request })
+    expect([status, contentOf(text), framesOf(text).at(-1)]).toEqual([200, 'Done.', '[DONE]'])
+    expect(new Set(chunksOf(text).map(({ id }) => id)).size).toBe(1)
+    const shown = shownIn(text)
+    expect(shown.every(({ choices }) => choices.length === 0)).toBe(true)
+    const told = ['completed', 'failed', 'completed', 'completed']
+    const started = [
+      ['call_s', 'web_search', { query: 'one' }],
+      ['call_f', 'web_fetch', { url: 'https://site.test/a' }],
+      ['call_c', 'code_execution', { code: 'print(1)' }],
+      ['call_m', 'list_issues', { state: 'open' }],
+    ]
+    expect(shown.map((chunk) => chunk[FIELD])).toEqual(
+      started.flatMap(([id, tool, input], at) => [
+        { id, phase: 'start', tool, input },
+        { id, phase: 'end', tool, status: told[at], result: expect.any(String) },
+      ]),
+    )
+    // what the model reads is what the page shows
+    const results = (fake.requests[1]!.body.messages as { role: string; content: string }[]).filter(
+      ({ role }) => role === 'tool',
+    )
+    expect(shown.flatMap((chunk) => chunk[FIELD]?.result ?? [])).toEqual(results.map(({ content }) => content))
+    expect(chunksOf(text).filter((chunk) => chunk.otari_tool_calls)).toHaveLength(2)
+    expect(brokers.settled).toMatchObject([{ status: 'success', tenancy: { user: 'default' } }])
+    expect(brokers.settled[0]?.endpoint).toBe(PLAYGROUND)
+  })
+
+  test('R-05 shows a call while it runs', async () => {
+    const { url, firstKey, brokers, request } = await startPlayground([asks('one'), says('Done.')])
+    let finish = () => {}
+    brokers.search = () =>
+      new Promise((resolve) => {
+        finish = () => resolve({ status: 'ok', label: 'exa:main', hits: [] })
+      })
+    const response = await fetch(`${url}${PLAYGROUND}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify(request),
+    })
+    let text = ''
+    for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += piece
+      if (text.includes('"phase":"start"')) finish()
+    }
+    expect(shownIn(text).map((chunk) => chunk[FIELD]?.phase)).toEqual(['start', 'end'])
+  })
+
+  test('R-05 and no other route says a word of it, nor does this one where nothing is streamed', async () => {
+    const script = [called, says('Done.')]
+    const { send, firstKey: key, request } = await startPlayground(Array.from({ length: 5 }, () => script).flat())
+    const { messages: _, stream_options: __, ...asked } = request as Record<string, unknown>
+    const answers = [
+      await send('POST', PATH, { key, body: request }),
+      await send('POST', '/v1/chat/completions', { key, body: request }),
+      await send('POST', PLAYGROUND, { key, body: { ...request, stream: false, stream_options: undefined } }),
+      await send('POST', '/api/v1/messages', { key, body: { ...asked, messages, max_tokens: 100 } }),
+      await send('POST', '/api/v1/responses', { key, body: { ...asked, input: 'hi' } }),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    for (const { text } of answers) expect([text.includes('Done.'), text.includes(FIELD)]).toEqual([true, false])
+  })
+
+  test('R-05 R-65 refuses whom and what the public route refuses, in the same words', async () => {
+    const { send, firstKey: key } = await startPlayground([])
+    const refusalOf = async (path: string, given: { key?: string; body: object }) => {
+      const { status, body } = await send('POST', path, given)
+      return [status, body]
+    }
+    for (const given of [
+      { body: streamed() },
+      { key, body: { model: 'fake:gpt' } },
+      { key, body: body({ model: 'none:m' }) },
+    ])
+      expect(await refusalOf(PLAYGROUND, given)).toEqual(await refusalOf(PATH, given))
   })
 })
 

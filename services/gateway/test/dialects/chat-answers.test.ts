@@ -156,6 +156,19 @@ describe('a Chat stream', () => {
       { id: 'x', phase: 'start', tool: 'code_execution', input: { asked: true } },
       { id: 'x', phase: 'end', tool: 'code_execution', status: 'completed', result: 'secret result' },
     ])
+    // what the model's own backend ran did not run here
+    const call = { id: 'y', tool: '$web_search', input: {}, byProvider: true as const }
+    const outcome = {
+      text: '',
+      isError: false,
+      shown: { kind: 'provider_tool' as const, name: '$web_search', search: true },
+    }
+    const backends = streamOf(
+      [start, { type: 'tool', phase: 'started', call }, { type: 'tool', phase: 'finished', call, outcome }, finish()],
+      { showActivity: true },
+    )
+    expect(backends).not.toContain('otari_tool_activity')
+    expect(backends).toContain('"executed_by":"provider"')
   })
 
   test('R-47 the usage chunk is there once if it was asked for, and in the upstream’s own words where it speaks Chat', () => {

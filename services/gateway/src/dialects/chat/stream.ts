@@ -119,7 +119,8 @@ export function chatStream({ model, includeUsage, showActivity = false }: ChatSt
   function tool(activity: ToolActivity): string {
     const report = activity.phase === 'finished' ? toolReport(activity) : undefined
     const reported = report ? bareFrame('otari_tool_calls', [report]) : ''
-    return showActivity ? bareFrame('otari_tool_activity', toolActivity(activity)) + reported : reported
+    const shown = showActivity && !activity.call.byProvider
+    return shown ? bareFrame('otari_tool_activity', toolActivity(activity)) + reported : reported
   }
 
   return {
