@@ -75,10 +75,9 @@ async function perform(session: Session, input: EditorInput): Promise<EditorResu
 }
 
 async function view(session: Session, { path, view_range }: EditorInput & { command: 'view' }): Promise<EditorResult> {
-  const names = await session.sandbox.tree(path)
-  if (names) return { ok: true, stdout: names.map((name) => `${name}\n`).join('') }
-  const { data: pieces, size } = await session.sandbox.read(path, 0, VIEWED_BYTES)
-  const data = Buffer.concat(pieces)
+  const viewed = await session.sandbox.view(path, VIEWED_BYTES)
+  if ('names' in viewed) return { ok: true, stdout: viewed.names.map((name) => `${name}\n`).join('') }
+  const { data, size } = viewed
   if (data.includes(0)) return failed(`${path} is not a text file`)
   const text = data.toString('utf8') + (size > data.length ? `\n[view cut: ${size - data.length} more bytes]` : '')
   if (!view_range) return { ok: true, stdout: text }
@@ -108,9 +107,10 @@ async function change(session: Session, path: string, before: Buffer, text: stri
 }
 
 async function read({ sandbox }: Pick<Session, 'sandbox'>, path: string): Promise<{ text: string; before: Buffer }> {
-  const { data, size } = await sandbox.read(path, 0, PIECE_BYTES)
+  const viewed = await sandbox.view(path, MAX_EDITED_BYTES)
+  if ('names' in viewed) throw new FileRefused(400, 'not a file')
+  const { data: before, size } = viewed
   if (size > MAX_EDITED_BYTES) throw new FileRefused(413, 'too large to be edited')
-  const before = Buffer.concat(data)
   try {
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(before), before }
   } catch {

@@ -1,9 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { get, type IncomingMessage } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { openChannel } from '../src/drivers/channel.ts'
+import { openSandbox } from '../src/drivers/sandbox.ts'
+import { defaultSandboxSettings } from '../src/index.ts'
 import { type Backend, openBackend, printed, type SessionClient } from './harness.ts'
 import { hasNamespaces } from './here.ts'
+import { residentBytes } from './host.ts'
 
 const here = await hasNamespaces()
 
@@ -13,7 +18,7 @@ let session: SessionClient
 beforeAll(async () => {
   backend = await openBackend({
     limits: {
-      ...(await import('../src/index.ts')).defaultSandboxSettings.limits,
+      ...defaultSandboxSettings.limits,
       transferBytes: 4 * MIB,
       workspaceBytes: 8 * MIB,
     },
@@ -258,19 +263,157 @@ describe('what cannot be', () => {
     await expect.poll(async () => printed(await own.shell('ls -A'))).toBe('')
     await own.end()
   })
+})
 
-  test('a file that changes while it is sent ends the answer instead of mixing two', async () => {
-    const own = await backend.open()
-    await own.shell('head -c 4000000 /dev/zero > moving')
-    const response = await fetch(`${backend.url}/sessions/${own.id}/files?path=moving`)
-    const reader = response.body?.getReader()
-    await reader?.read()
-    await own.shell('head -c 4000000 /dev/urandom > moving')
-    const rest = async () => {
-      for (;;) if ((await reader?.read())?.done) return 'whole'
+describe('a file that takes its client long', () => {
+  const limits = { ...defaultSandboxSettings.limits, transferBytes: 64 * MIB }
+  /** More than any socket buffer takes. */
+  const SIZE = 48 * MIB
+
+  /** An answer of which nothing is read yet. */
+  async function begun(of: Backend, own: SessionClient, path: string): Promise<IncomingMessage> {
+    const request = get(`${of.url}/sessions/${own.id}/files?path=${path}`, { agent: false })
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    onTestFinished(() => void response.destroy())
+    return response
+  }
+  async function rest(response: IncomingMessage): Promise<number> {
+    let bytes = 0
+    for await (const piece of response as AsyncIterable<Buffer>) bytes += piece.length
+    return bytes
+  }
+
+  describe('of a patient server', () => {
+    let patient: Backend
+    beforeAll(async () => {
+      patient = await openBackend({ limits, warmSessions: 1 })
+    })
+    afterAll(() => patient.close())
+
+    test('comes whole, and is not held in memory meanwhile', async () => {
+      const own = await patient.open()
+      await own.shell(`truncate -s ${SIZE} large; printf end >> large`)
+      const before = residentBytes()
+      const response = await begun(patient, own, 'large')
+      // both work in the session while its file waits for room
+      expect(printed(await own.python('1 + 1'))).toBe('2\n')
+      expect(printed(await own.shell('echo here'))).toBe('here\n')
+      expect(residentBytes() - before).toBeLessThan(24 * MIB)
+      expect(await rest(response)).toBe(SIZE + 3)
+    })
+
+    test.each([
+      ['shrinks', 'truncate -s 1M large'],
+      ['grows', 'echo more >> large'],
+      ['is another', 'rm large; truncate -s 48M large'],
+      ['is gone', 'rm large'],
+      ['is a pipe now', 'rm large; mkfifo large'],
+      ['is written into', 'printf x | dd of=large conv=notrunc status=none'],
+    ])('is broken off when it %s meanwhile, and the session goes on', async (_what, change) => {
+      const own = await patient.open()
+      await own.shell(`truncate -s ${SIZE} large`)
+      const response = await begun(patient, own, 'large')
+      printed(await own.shell(change))
+      await expect(rest(response)).rejects.toThrow('aborted')
+      expect(printed(await own.shell('echo here'))).toBe('here\n')
+    })
+
+    test('never comes with bytes that are not its own, however often it is cut', async () => {
+      const own = await patient.open()
+      const cutting = own.python(
+        'import os\nf = os.open("f", os.O_CREAT | os.O_RDWR)\nwhile not os.path.exists("stop"):\n  os.pwrite(f, b"x" * 900_000, 0)\n  os.ftruncate(f, 0)',
+        20,
+      )
+      for (let fetched = 0; fetched < 40; fetched += 1) {
+        const response = await fetch(`${patient.url}/sessions/${own.id}/files?path=f`)
+        const bytes = await response.arrayBuffer().catch(() => new ArrayBuffer(0))
+        if (response.status === 200) expect(Buffer.from(bytes).every((byte) => byte === 120)).toBe(true)
+        else expect(response.status).toBe(404) // not there yet
+      }
+      await own.put('stop', 'x')
+      printed(await cutting)
+    })
+  })
+
+  test('is given up when the client takes nothing, and its session is then idle', async () => {
+    const strict = await openBackend({ limits, warmSessions: 0, unreadAnswerSeconds: 0.5 })
+    onTestFinished(() => strict.close())
+    const own = await strict.open({ idle_timeout_seconds: 1 })
+    await own.shell(`truncate -s ${SIZE} large`)
+    const response = await begun(strict, own, 'large')
+    await expect.poll(async () => (await own.list()).status, { interval: 1_500, timeout: 15_000 }).toBe(404)
+    await expect(rest(response)).rejects.toThrow('aborted')
+  })
+})
+
+describe('what a session says that is not what it was asked', () => {
+  /** A sandbox whose other end says `said`, whatever it is asked. */
+  async function saying(said: (id: number) => Buffer) {
+    const listening = createServer((peer) =>
+      peer
+        .on('error', () => {})
+        .once('data', (asked: Buffer) => {
+          peer.write(said(JSON.parse(asked.toString('utf8', 8, 8 + asked.readUInt32BE(0))).id))
+        }),
+    )
+    await once(listening.listen(0, '127.0.0.1'), 'listening')
+    const socket: Socket = connect((listening.address() as AddressInfo).port, '127.0.0.1')
+    onTestFinished(() => {
+      socket.destroy()
+      listening.close()
+    })
+    const channel = openChannel(socket)
+    return openSandbox(channel, () => channel.close())
+  }
+  const message = (header: object, body = '') => {
+    const text = JSON.stringify(header)
+    const lengths = Buffer.alloc(8)
+    lengths.writeUInt32BE(text.length, 0)
+    lengths.writeUInt32BE(body.length, 4)
+    return Buffer.concat([lengths, Buffer.from(text + body)])
+  }
+  const part = (id: number, more: object = {}) => ({ id, part: 'file', size: 4, identity: 'a', ...more })
+  const answer = (id: number, more: object = {}) => ({ id, status: 200, whole: true, ...more })
+
+  test('a piece as it should be is heard', async () => {
+    const sandbox = await saying((id) => Buffer.concat([message(part(id), 'data'), message(answer(id))]))
+    const heard: unknown[] = []
+    await sandbox.read('f', 0, 10, { begin: (file) => heard.push(file), data: (bytes) => heard.push(bytes.toString()) })
+    expect(heard).toEqual([{ size: 4, identity: 'a' }, 'data'])
+  })
+
+  test.each<[string, (id: number) => Buffer]>([
+    ['noise', () => Buffer.from('noise'.repeat(100))],
+    ['a length of 4 GiB', () => Buffer.alloc(8, 255)],
+    ['no object', () => message([])],
+    ['more than was asked for', (id) => message(part(id, { size: 50 }), 'x'.repeat(50))],
+    ['less than there is', (id) => message(part(id), 'dat')],
+    ['more than there is', (id) => message(part(id), 'data!')],
+    ['a size that is none', (id) => message(part(id, { size: -1 }), 'data')],
+    ['a size beyond numbers', (id) => message(part(id, { size: 1e300 }), 'x'.repeat(10))],
+    ['a long identity', (id) => message(part(id, { identity: 'x'.repeat(1_000) }), 'data')],
+    ['another kind of part', (id) => message(part(id, { part: 'stdout' }), 'data')],
+    ['the same piece twice', (id) => Buffer.concat([message(part(id), 'data'), message(part(id), 'data')])],
+    ['an answer and no piece', (id) => message(answer(id))],
+  ])('%s ends it, and nothing beyond the piece is heard', async (_what, said) => {
+    const sandbox = await saying(said)
+    let bytes = 0
+    const reading = {
+      begin: () => {},
+      data: (piece: Buffer) => {
+        bytes += piece.length
+      },
     }
-    // either it was all on its way before the change, or the answer breaks off
-    expect(['whole', 'broken']).toContain(await rest().catch(() => 'broken'))
-    await own.end()
+    await expect(sandbox.read('f', 0, 10, reading)).rejects.toMatchObject({ name: 'SandboxLost' })
+    expect(bytes).toBeLessThanOrEqual(4)
+    await sandbox.ended
+  })
+
+  test('a piece that was not whole is refused, and the session goes on', async () => {
+    const sandbox = await saying((id) =>
+      Buffer.concat([message(part(id), 'data'), message(answer(id, { whole: false }))]),
+    )
+    const reading = { begin: () => {}, data: () => {} }
+    await expect(sandbox.read('f', 0, 10, reading)).rejects.toMatchObject({ name: 'FileRefused', status: 409 })
   })
 })

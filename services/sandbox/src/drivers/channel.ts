@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { z } from 'zod'
 import { SandboxLost } from './driver.ts'
-import { type Message, messageReader, packHead, packMessage } from './framing.ts'
+import { type Listener, type Message, messageReader, packHead, packMessage } from './framing.ts'
 
 /** Questions to the supervisor of one session, and its answers. */
 export interface Channel {
@@ -15,25 +15,34 @@ export interface Channel {
   close(): void
 }
 
-interface Question {
+/** Hears the header of a part and the length of its body; what it gives hears the body as it comes. */
+export type Begin = (header: unknown, bytes: number) => Listener
+
+export interface Question {
   body?: Buffer[]
   timeoutMs: number
   /** Hears the parts that come before the answer; without it there are none. */
   onPart?: (message: Message) => void
+  /** Like `onPart`, for parts of which nothing is held. */
+  onBegin?: Begin
 }
 
 interface Waiting {
   resolve(message: Message): void
   reject(error: Error): void
   onPart: ((message: Message) => void) | undefined
+  onBegin: Begin | undefined
 }
 
 const anyAnswer = z.looseObject({ id: z.int(), part: z.string().optional() })
 
 /** The socket of a session that has said it is ready; it speaks only when asked. */
 export function openChannel(socket: Socket): Channel {
-  const reader = messageReader()
   const waiting = new Map<number, Waiting>()
+  const reader = messageReader((header, bytes) => {
+    const { id, part } = anyAnswer.parse(header)
+    return part === undefined ? undefined : waiting.get(id)?.onBegin?.(header, bytes)
+  })
   let asked = 0
 
   const take = (message: Message) => {
@@ -63,7 +72,7 @@ export function openChannel(socket: Socket): Channel {
     close: () => socket.destroy(),
     latest: () => asked,
     tell: (header) => void socket.write(packMessage(header)),
-    ask(header, { body = [], timeoutMs, onPart }) {
+    ask(header, { body = [], timeoutMs, onPart, onBegin }) {
       if (socket.destroyed) return Promise.reject(new SandboxLost('the session has ended'))
       asked += 1
       const id = asked
@@ -72,6 +81,7 @@ export function openChannel(socket: Socket): Channel {
         const done = () => clearTimeout(late)
         waiting.set(id, {
           onPart,
+          onBegin,
           resolve: (message) => {
             done()
             resolve(message)

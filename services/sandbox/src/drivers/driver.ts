@@ -64,24 +64,31 @@ export class SandboxLost extends Error {
   override readonly name = 'SandboxLost'
 }
 
-export interface Piece {
-  data: Buffer[]
-  /** Of `data`. */
-  bytes: number
+/** A file as it was when reading from it began. */
+export interface FileState {
   /** Of the whole file. */
   size: number
   /** The same for as long as it is the same file with the same content. */
   identity: string
 }
 
+/** Hears a piece of a file: what file it is, then its bytes as they come. */
+export interface Reading {
+  begin(file: FileState): void
+  data(bytes: Buffer): void
+}
+
+/** The names in a folder, two levels deep, or the beginning of a file. */
+export type Viewed = { names: string[] } | { data: Buffer; size: number }
+
 /** One session's inside. Calls run one at a time; all methods reject with `SandboxLost` once it is gone. */
 export interface Sandbox {
   /** Aborting the signal ends the call as its deadline would; the result then is `cancelled`. */
   run(call: Call, signal: AbortSignal): Promise<CallResult>
   list(path: string): Promise<ListedFile[]>
-  /** Names two levels deep; undefined when the path is no folder. */
-  tree(path: string): Promise<string[] | undefined>
-  read(path: string, offset: number, length: number): Promise<Piece>
+  view(path: string, length: number): Promise<Viewed>
+  /** Rejects when the file changes before all that was asked for has been read. */
+  read(path: string, offset: number, length: number, reading: Reading): Promise<void>
   /** Adds to an upload that nobody sees before it is committed. */
   write(upload: string, offset: number, data: Buffer[]): Promise<void>
   /** Gives an upload its name in one step; `exclusive` refuses (409) when there is something already. */

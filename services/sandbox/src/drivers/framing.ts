@@ -26,14 +26,22 @@ export function packHead(header: object, bytes: number): Buffer {
   return head
 }
 
+/** Hears a body while it comes. */
+export type Listener = (piece: Buffer) => void
+
 /**
  * Puts messages together from what comes. It holds at most one message and one piece, and copies no body; `add` throws on
- * a length that no message has, before anything of that length is kept.
+ * a length that no message has, before anything of that length is kept. Where `listens` gives a listener for a header and
+ * the length of its body, that body is held by nobody, and no message comes of it.
  */
-export function messageReader(): { add(piece: Buffer): Message[] } {
+export function messageReader(listens?: (header: unknown, bytes: number) => Listener | undefined): {
+  add(piece: Buffer): Message[]
+} {
   let head: Buffer = Buffer.alloc(0)
   let header: unknown
   let pieces: Buffer[] = []
+  const hold: Listener = (piece) => void pieces.push(piece)
+  let hear = hold
   /** Of the body that is under way; undefined while its header is. */
   let missing: number | undefined
 
@@ -50,6 +58,7 @@ export function messageReader(): { add(piece: Buffer): Message[] } {
     head = Buffer.alloc(0)
     missing = body
     pieces = []
+    hear = listens?.(header, body) ?? hold
     return after
   }
 
@@ -63,9 +72,9 @@ export function messageReader(): { add(piece: Buffer): Message[] } {
         const taken = rest.subarray(0, missing)
         rest = rest.subarray(taken.length)
         missing -= taken.length
-        if (taken.length > 0) pieces.push(taken)
+        if (taken.length > 0) hear(taken)
         if (missing > 0) break
-        messages.push(messageOf(header, pieces))
+        if (hear === hold) messages.push(messageOf(header, pieces))
         missing = undefined
       }
       return messages

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { PIECE_BYTES } from '../drivers/driver.ts'
 import { mediaTypeOf } from '../media-types.ts'
 import type { AppNeeds } from './app.ts'
 import { findSession } from './find.ts'
@@ -24,15 +23,21 @@ export function fileRoutes(app: FastifyInstance, { sessions, settings }: AppNeed
   app.get('/sessions/:session/files', async (request, reply) => {
     const session = findSession(sessions, request)
     const { path } = file.parse(request.query)
-    const first = await session.use(() => session.sandbox.read(path, 0, PIECE_BYTES))
-    if (first.size > transferBytes) throw new HttpRefusal(413, 'the file is too large to be fetched')
-    reply.hijack()
-    reply.raw.writeHead(200, {
-      'content-type': mediaTypeOf(path) ?? 'application/octet-stream',
-      'content-length': first.size,
-      'x-content-type-options': 'nosniff',
-    })
-    await session.use(() => sendFile(reply.raw, session.sandbox, path, first))
+    const answer = {
+      raw: reply.raw,
+      unreadMs: settings.unreadAnswerSeconds * 1_000,
+      begin(size: number) {
+        if (size > transferBytes) return new HttpRefusal(413, 'the file is too large to be fetched')
+        reply.hijack()
+        reply.raw.writeHead(200, {
+          'content-type': mediaTypeOf(path) ?? 'application/octet-stream',
+          'content-length': size,
+          'x-content-type-options': 'nosniff',
+        })
+        return undefined
+      },
+    }
+    await session.use(() => sendFile(answer, session.sandbox, path))
   })
 
   app.addContentTypeParser('multipart/form-data', (_request, payload, done) => done(null, payload))

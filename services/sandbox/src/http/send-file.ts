@@ -1,53 +1,84 @@
 import type { ServerResponse } from 'node:http'
-import { PIECE_BYTES, type Piece, type Sandbox } from '../drivers/driver.ts'
+import { type FileState, PIECE_BYTES, type Reading, type Sandbox } from '../drivers/driver.ts'
 
 /** Pieces asked for before the client has taken those that came, so that nobody waits for the other. */
 const AHEAD = 2
 
-/**
- * Writes a file of which the first piece is known, as fast as the client takes it. A file that changes meanwhile breaks the
- * answer off: half of each would be neither.
- */
-export async function sendFile(to: ServerResponse, sandbox: Sandbox, path: string, first: Piece): Promise<void> {
-  const coming: Promise<Piece>[] = []
-  let asked = first.bytes
-  const ask = () => {
-    for (; asked < first.size && coming.length < AHEAD; asked += PIECE_BYTES) {
-      const piece = sandbox.read(path, asked, PIECE_BYTES)
-      piece.catch(() => {}) // heard of when its turn comes, or of no interest any more
-      coming.push(piece)
-    }
-  }
-  try {
-    for (let passed = 0; passed < first.size; ) {
-      ask()
-      const piece = passed === 0 ? first : ((await coming.shift()) as Piece)
-      if (piece.identity !== first.identity || piece.bytes !== Math.min(PIECE_BYTES, first.size - passed))
-        throw new Error('the file changed while it was read')
-      passed += piece.bytes
-      if (!(await taken(to, piece.data))) return
-    }
-    to.end()
-  } catch (thrown) {
-    to.destroy(thrown instanceof Error ? thrown : undefined)
-  }
+/** The answer that a file becomes. */
+export interface FileAnswer {
+  raw: ServerResponse
+  /** Writes the head; says why not when the file is not one to be sent. */
+  begin(size: number): Error | undefined
+  /** Time in which a client takes something of it. */
+  unreadMs: number
 }
 
-/** Waits until there is room for more; false when the client is gone. */
-async function taken(to: ServerResponse, data: Buffer[]): Promise<boolean> {
-  if (to.destroyed) return false
-  to.cork()
-  let hasRoom = true
-  for (const each of data) hasRoom = to.write(each)
-  to.uncork()
-  if (hasRoom) return true
-  return new Promise((resolve) => {
-    const settle = (room: boolean) => () => {
-      to.off('drain', drained).off('close', gone)
-      resolve(room)
+/**
+ * Passes a file on as it comes and as fast as the client takes it, of which never more than the pieces ahead are held. A file
+ * that changes meanwhile breaks the answer off: half of each would be neither. Rejects when there is no head yet.
+ */
+export async function sendFile(answer: FileAnswer, sandbox: Sandbox, path: string): Promise<void> {
+  const { raw } = answer
+  const coming: Promise<void>[] = []
+  let file: FileState | undefined
+  let fault: Error | undefined
+  let asked = 0
+  /** Held until it is known that all was of one file. */
+  let last: Buffer | undefined
+
+  const ask = () => {
+    while (coming.length < AHEAD && asked < (file?.size ?? 1) && !fault) {
+      const piece = sandbox.read(path, asked, PIECE_BYTES, reading)
+      piece.catch(() => {}) // heard of when its turn comes, or of no interest any more
+      coming.push(piece)
+      asked += PIECE_BYTES
     }
-    const drained = settle(true)
-    const gone = settle(false)
-    to.once('drain', drained).once('close', gone)
+  }
+  const reading: Reading = {
+    begin(found) {
+      if (file) {
+        if (found.identity !== file.identity || found.size !== file.size) fault ??= new Error('the file changed')
+        return
+      }
+      file = found
+      fault = answer.begin(found.size)
+      ask()
+    },
+    data(bytes) {
+      if (fault || raw.destroyed) return
+      if (last) raw.write(last)
+      last = bytes
+    },
+  }
+
+  ask()
+  try {
+    for (let piece = coming[0]; piece && !raw.destroyed; piece = coming[0]) {
+      await piece
+      if (fault) throw fault
+      void coming.shift()
+      if (raw.writableNeedDrain) await drained(raw, answer.unreadMs)
+      ask()
+    }
+  } catch (thrown) {
+    if (!raw.headersSent) throw thrown
+    raw.destroy()
+    return
+  }
+  if (!raw.destroyed) raw.end(last)
+}
+
+/** Waits for room. A client that takes nothing is given up; one that takes it slowly is waited for, however long. */
+async function drained(raw: ServerResponse, unreadMs: number): Promise<void> {
+  const giveUp = () => raw.destroy()
+  // not while any of a write that is under way still goes out
+  raw.once('timeout', giveUp).setTimeout(unreadMs)
+  await new Promise<void>((resolve) => {
+    const settle = () => {
+      raw.off('drain', settle).off('close', settle)
+      resolve()
+    }
+    raw.once('drain', settle).once('close', settle)
   })
+  raw.off('timeout', giveUp).setTimeout(0)
 }

@@ -47,31 +47,20 @@ class Workspace:
                     found.append(_described(name if relative == "." else f"{relative}/{name}", status))
             return found
 
-    def tree(self, path):
-        """Names two levels deep, folders with a slash at their end; None when the path is no folder."""
+    def tree(self, fd, path):
+        """Names below an open folder, two levels deep, folders with a slash at their end."""
         relative = self._relative(path)
-        try:
-            opened = self._opened(relative, os.O_RDONLY | os.O_DIRECTORY)
-        except Refused:
-            return None
-        with opened as fd:
-            names = []
-            for name, is_folder in _entries(fd):
-                names.append(name + "/" if is_folder else name)
-                if is_folder:
-                    with self._opened(f"{relative}/{name}", os.O_RDONLY | os.O_DIRECTORY) as inner:
-                        names += [f"{name}/{leaf}/" if deeper else f"{name}/{leaf}" for leaf, deeper in _entries(inner)]
-            return names[:_MAX_LISTED]
+        names = []
+        for name, is_folder in _entries(fd):
+            names.append(name + "/" if is_folder else name)
+            if is_folder:
+                with self._opened(f"{relative}/{name}", os.O_RDONLY | os.O_DIRECTORY) as inner:
+                    names += [f"{name}/{leaf}/" if deeper else f"{name}/{leaf}" for leaf, deeper in _entries(inner)]
+        return names[:_MAX_LISTED]
 
-    def read(self, path, offset, length):
-        """A piece of a plain file, and what tells whether the next piece is of the same file."""
-        relative = self._relative(path)
-        # never waits for a writer of a pipe, nor wakes a device
-        with self._opened(relative, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY) as fd:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise Refused(400, "not a file")
-            return status.st_size, f"{status.st_ino}:{status.st_mtime_ns}:{status.st_size}", os.pread(fd, length, offset)
+    def opened(self, path):
+        """To be read. Never waits for a writer of a pipe, nor wakes a device."""
+        return self._opened(self._relative(path), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
 
     def write(self, upload, offset, data):
         """Adds to a file that nobody sees yet."""

@@ -1,6 +1,8 @@
 """Messages on a stream: the length of a JSON header, the length of a body, the header, the body."""
 
 import json
+import os
+import select
 import socket
 import struct
 
@@ -11,6 +13,10 @@ MAX_BODY = 8 * 1024 * 1024
 _CHUNK = 1 << 16
 #: reads before others get their turn
 _READS = 64
+#: seconds in which a reader makes room
+_PATIENCE = 30
+#: bytes of it that the kernel keeps; it doubles what it is told, and has a bound of its own
+_ROOM = 1 << 19
 
 
 def encode(value):
@@ -22,9 +28,10 @@ class Closed(Exception):
     """The other side is gone, or says what cannot be understood."""
 
 
-def pack(header, body=b""):
+def head(header, length):
+    """What goes before a body of that length."""
     text = encode(header)
-    return _LENGTHS.pack(len(text), len(body)) + text + body
+    return _LENGTHS.pack(len(text), length) + text
 
 
 class Reader:
@@ -94,20 +101,23 @@ class Reader:
             del self._buffer[: start + body]
 
 
-def send(sock, header, body=b"", timeout=30):
+def send(sock, header, body=b"", timeout=_PATIENCE):
     """Waits for room; a reader that leaves no room for that long is gone. `sock` does not block, before and after."""
-    text = encode(header)
-    parts = [_LENGTHS.pack(len(text), len(body)) + text, body]
+    send_parts(sock, [head(header, len(body)), body], timeout)
+
+
+def send_parts(sock, parts, timeout=_PATIENCE):
+    """Messages that are packed already, in one go."""
     try:
         sent = _send_now(sock, parts)
-        if sent == len(parts[0]) + len(body):
+        if sent == sum(map(len, parts)):
             return
         sock.settimeout(timeout)
         try:
-            if sent < len(parts[0]):
-                sock.sendall(parts[0][sent:])
-                sent = len(parts[0])
-            sock.sendall(memoryview(body)[sent - len(parts[0]) :])
+            for part in parts:
+                if sent < len(part):
+                    sock.sendall(memoryview(part)[sent:])
+                sent = max(0, sent - len(part))
         finally:
             sock.setblocking(False)
     except OSError as error:
@@ -120,3 +130,40 @@ def _send_now(sock, parts):
         return sock.sendmsg(parts, (), socket.MSG_DONTWAIT)
     except BlockingIOError:
         return 0
+
+
+def send_file(sock, fd, offset, length, timeout=_PATIENCE):
+    """Part of a body, from a file and without a copy of it here. False where the file has less: zeros stand for the rest."""
+    end = offset + length
+    while offset < end:
+        try:
+            count = os.sendfile(sock.fileno(), fd, offset, end - offset)
+        except BlockingIOError:
+            if not select.select((), (sock,), (), timeout)[1]:
+                raise Closed from None
+            continue
+        except OSError:
+            break  # not a file of which the kernel can do this, or nobody who listens
+        if count == 0:
+            break
+        offset += count
+    is_all = True
+    while offset < end:
+        data = _read(fd, min(_CHUNK, end - offset), offset)
+        is_all = is_all and data != b""
+        data = data or bytes(min(_CHUNK, end - offset))
+        send_parts(sock, [data], timeout)
+        offset += len(data)
+    return is_all
+
+
+def _read(fd, length, offset):
+    try:
+        return os.pread(fd, length, offset)
+    except OSError:
+        return b""
+
+
+def make_room(sock):
+    """For a large piece of a file, so that sender and reader need not wake each other for every bit; as much as allowed."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)

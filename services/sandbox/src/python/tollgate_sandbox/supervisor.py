@@ -40,6 +40,7 @@ class Supervisor:
         self._pollers = {}
         self._reader = framing.Reader(channel)
         self._files = files.Workspace(level.workspace)
+        self._file_service = file_service.FileService(channel, self._files)
         self._watch = watch.Watch(level, self._limits, self._files)
         self._interpreter = None
         #: there from the first command on
@@ -149,7 +150,7 @@ class Supervisor:
                     self._run.ending = "cancelled"
                     self._run.deadline = time.monotonic()
             else:
-                self._send(*self._serve_file(header, body))
+                self._serve_file(header, body)
 
     def _begin(self, header, body):
         if self._run is not None:
@@ -306,11 +307,9 @@ class Supervisor:
         self._quiet = False  # until the next look, which a call that follows at once need not pay for
 
     def _serve_file(self, header, body):
-        answer = file_service.serve(self._files, header, body)
-        if "path" in answer[0]:
-            path = answer[0]["path"]
+        path = self._file_service.serve(header, body)
+        if path is not None:
             self._seen[path] = self._files.written(path)  # put there by the server, so no call has made it
-        return answer
 
     def _send(self, header, body=b""):
         framing.send(self._channel, header, body)
