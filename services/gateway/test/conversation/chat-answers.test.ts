@@ -164,7 +164,9 @@ describe('the playground', () => {
     let text = ''
     for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
       text += piece
-      if (text.includes('"phase":"start"')) finish()
+      if (!text.includes('"phase":"start"')) continue
+      await expect.poll(() => brokers.asked.search.length).toBe(1)
+      finish()
     }
     expect(shownIn(text).map((chunk) => chunk[FIELD]?.phase)).toEqual(['start', 'end'])
   })
