@@ -53,7 +53,7 @@ export const sandboxOpen = rpc({
     /** How long the request may need it: told to providers that end a session at a set time (CP-24). */
     leaseSeconds: z.int().min(1).max(3_600).default(3_600),
   }),
-  /** As soon as there is one: should nothing come after it, the caller still knows what to give back. */
+  /** As soon as there is one, or it is claimed: should nothing come after it, the caller still knows what to give back. */
   event: z.discriminatedUnion('type', [z.object({ type: z.literal('leased'), session: z.string().min(1) })]),
   output: z.object({
     session: z.string().min(1),

@@ -66,6 +66,7 @@ export async function resume(
   tenancy: Tenancy,
   id: string,
   limits: CallLimits,
+  claimed: (session: string) => void,
 ): Promise<{ status: 'ok'; session: string; container: HeldContainer } | Refusal> {
   const { provider, containers, log } = needs
   const about = { request: tenancy.request, container: id }
@@ -75,6 +76,7 @@ export async function resume(
     containersAsked.add(1, { outcome: 'busy' })
     throw new Fault('conflict', IN_USE)
   }
+  claimed(claim.session)
 
   const found = await traced('list', provider.name, () => provider.list(claim.session, '.', limits)).catch(
     async (thrown: unknown) => {

@@ -29,7 +29,9 @@ export const openSession =
   async ({ tenancy, image = needs.settings.sessionImage, container: wish, leaseSeconds }, limits) => {
     const { provider, log } = needs
     if (wish?.kind === 'id') {
-      const resumed = await resume(needs, tenancy, wish.id, limits)
+      const resumed = await resume(needs, tenancy, wish.id, limits, (session) =>
+        limits.emit({ type: 'leased', session }),
+      )
       if (resumed.status === 'failed') throw unopened(resumed)
       return { session: resumed.session, container: resumed.container }
     }

@@ -63,26 +63,27 @@ describe('a kept sandbox', () => {
     expect(await broker.run(at, session, read)).toMatchObject({ stdout: 'new\na\n', files: [] })
   })
 
-  test('is known as soon as it is made, should its request never be answered', async () => {
+  test.each(['made', 'claimed'])('is known as soon as it is %s, should its request never be answered', async (how) => {
+    let silent = false
     const broker = await startKeeping({
-      respond: ({ operation }) => (operation === 'list' ? new Promise(() => {}) : undefined),
+      respond: ({ operation }) => (silent && operation === 'list' ? new Promise(() => {}) : undefined),
     })
+    const { id } = await kept(broker)
+    silent = true
     const left = new AbortController()
-    const made: string[] = []
+    const told: string[] = []
+    const container = how === 'made' ? { kind: 'auto' as const } : { kind: 'id' as const, id }
+    const onEvent = ({ session }: { session: string }) => {
+      told.push(session)
+      left.abort()
+    }
     const opening = broker.bus.call(
       sandboxOpen,
-      { tenancy: request(), container: { kind: 'auto' } },
-      {
-        ...soon(),
-        signal: left.signal,
-        onEvent: ({ session }) => {
-          made.push(session)
-          left.abort()
-        },
-      },
+      { tenancy: request(), container },
+      { ...soon(), signal: left.signal, onEvent },
     )
     expect(await fault(opening)).toMatchObject({ failure: 'cancelled' })
-    expect(made).toEqual([...broker.backend.sessions.keys()])
+    expect(told).toEqual([...broker.backend.sessions.keys()].slice(-1))
   })
 
   test('C-32 has an id that nobody can guess', async () => {

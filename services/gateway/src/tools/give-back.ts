@@ -5,7 +5,8 @@ import { Fault, failures, type HeldContainer, sandboxClose, type Tenancy } from 
 export interface LeasedSession {
   id: string
   tenancy: Tenancy
-  container: HeldContainer | undefined
+  /** The container it is kept as. */
+  container: string | undefined
 }
 
 const CLOSE_MS = 5_000
@@ -46,7 +47,7 @@ async function giveBackLater(bus: Bus, session: LeasedSession, discard: boolean)
 }
 
 async function close(bus: Bus, { id, tenancy, container }: LeasedSession, discard: boolean) {
-  const asked = { tenancy, session: id, container: container?.id, discard }
+  const asked = { tenancy, session: id, container, discard }
   return (await bus.call(sandboxClose, asked, { deadline: Date.now() + CLOSE_MS })).container
 }
 

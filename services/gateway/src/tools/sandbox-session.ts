@@ -7,6 +7,7 @@ import {
   sandboxExec,
   sandboxOpen,
   sandboxSeed,
+  type Tenancy,
 } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { z } from 'zod'
@@ -63,9 +64,14 @@ export interface SandboxSession {
   close(options?: { discard?: boolean }): Promise<HeldContainer | undefined>
 }
 
-interface Lease extends LeasedSession {
+interface Lease {
+  id: string
+  tenancy: Tenancy
+  container: HeldContainer | undefined
   claim: ContainerClaim | undefined
 }
+
+const sessionOf = ({ id, tenancy, container }: Lease): LeasedSession => ({ id, tenancy, container: container?.id })
 
 export interface SessionNeeds {
   bus: Bus
@@ -118,11 +124,12 @@ export async function openSandboxSession(
               reject(thrown)
             }
             claim?.stop()
-            void giveBack(bus, mine, container?.kind !== 'id').catch(() => {}) // tried again by itself
+            void giveBack(bus, sessionOf(mine), container?.kind !== 'id').catch(() => {}) // tried again by itself
           },
           (thrown: unknown) => {
-            const left = made !== undefined && { id: made, tenancy, container: undefined }
-            if (left) void giveBack(bus, left, true).catch(() => {})
+            const claimed = container?.kind === 'id' ? container.id : undefined
+            const left = made !== undefined && { id: made, tenancy, container: claimed }
+            if (left) void giveBack(bus, left, claimed === undefined).catch(() => {})
             reject(refusal(Fault.from(thrown), container))
           },
         )
@@ -161,7 +168,7 @@ export async function openSandboxSession(
       const mine = leased
       letGo()
       // what was resumed is the caller's, whatever becomes of the request (C-30)
-      return giveBack(bus, mine, discard && wish.container?.kind !== 'id')
+      return giveBack(bus, sessionOf(mine), discard && wish.container?.kind !== 'id')
     },
   }
 
@@ -178,7 +185,7 @@ const within = <T>({ claim }: Lease, signal: AbortSignal, work: (signal: AbortSi
 /** FI-16: code does not run without the files that it was asked to work on. */
 async function seed(
   bus: Bus,
-  { id, tenancy }: LeasedSession,
+  { id, tenancy }: Pick<Lease, 'id' | 'tenancy'>,
   files: SessionWish['files'] = [],
   signal: AbortSignal,
   deadline: number,

@@ -63,14 +63,22 @@ describe('the session', () => {
     await expect.poll(() => brokers.asked.closed).toEqual(['s1'])
   })
 
-  test('that was made though no answer followed is given back', async () => {
+  test('C-18 that was made, or claimed, though no answer followed is given back', async () => {
     const brokers = await openBrokers()
     brokers.open = async (_input, emit) => {
       emit({ type: 'leased', session: 's9' })
       throw new Fault('unavailable', 'a service needed for this stopped answering')
     }
-    await expect(open(brokers)).rejects.toMatchObject({ status: 503 })
-    await expect.poll(() => brokers.asked.closes).toMatchObject([{ session: 's9' }])
+    const id = `otari_cntr_${'1'.repeat(32)}`
+    for (const container of [undefined, { kind: 'auto' as const }, { kind: 'id' as const, id }])
+      await expect(open(brokers, context(), { ...noOptions, container })).rejects.toMatchObject({ status: 503 })
+    await expect.poll(() => brokers.asked.closes).toHaveLength(3)
+    const told = brokers.asked.closes.map(({ session, container, discard }) => [session, container, discard])
+    expect(told).toEqual([
+      ['s9', undefined, true],
+      ['s9', undefined, true],
+      ['s9', id, false],
+    ])
   })
 
   test('C-18 whose broker is away when it ends is given back when there is one again', async () => {
