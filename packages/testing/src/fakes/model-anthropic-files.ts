@@ -40,9 +40,7 @@ export function anthropicFilesDoor(apiKey: string | undefined): FilesDoor {
     }
     if (method !== 'GET') return refused(405, 'invalid_request_error', 'Method Not Allowed')
     if (!content) return jsonAnswer(200, metadata(file))
-    return isDownloadable(file)
-      ? bytes(file)
-      : refused(400, 'invalid_request_error', `File '${id}' is not downloadable`)
+    return !file.byClient ? bytes(file) : refused(400, 'invalid_request_error', `File '${id}' is not downloadable`)
   }
 
   async function upload(call: FilesCall): Promise<RawAnswer> {
@@ -59,8 +57,6 @@ export function anthropicFilesDoor(apiKey: string | undefined): FilesDoor {
     return jsonAnswer(200, metadata(add(form, id)))
   }
 
-  const isDownloadable = ({ id }: FakeFile): boolean => !files.put.some((put) => put.id === id)
-
   const metadata = (file: FakeFile) => ({
     id: file.id,
     type: 'file',
@@ -68,7 +64,7 @@ export function anthropicFilesDoor(apiKey: string | undefined): FilesDoor {
     mime_type: file.mediaType,
     size_bytes: file.content.length,
     created_at: '2026-11-30T12:00:00.000000Z',
-    downloadable: isDownloadable(file),
+    downloadable: !file.byClient,
   })
 
   return filesDoor(PATH, files, serve)

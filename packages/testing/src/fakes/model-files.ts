@@ -9,6 +9,17 @@ export interface FakeFile {
   /** Of a file that lies in a container, the container; of one that a client put there, the fields of its form. */
   container?: string
   fields: Record<string, string>
+  byClient: boolean
+}
+
+/** `byClient`: it came into its container by another way than this stand-in. */
+interface MadeFile {
+  id: string
+  name: string
+  content: string | Buffer
+  mediaType?: string
+  container?: string
+  byClient?: boolean
 }
 
 /** A call of a files API. */
@@ -27,7 +38,7 @@ export interface FakeFiles {
   put: FakeFile[]
   deleted: string[]
   /** A file that code made, as the vendor's own sandbox leaves it. */
-  make(file: { id: string; name: string; content: string | Buffer; mediaType?: string; container?: string }): void
+  make(file: MadeFile): void
   /** `METHOD path` of every call. */
   asked: string[]
   /** Answers the next calls that match instead of the vendor, once each; without an answer, the vendor's own comes late. */
@@ -56,9 +67,9 @@ export function fakeFiles() {
     containers: new Set(),
     find: (id) => there.get(id),
     all: () => Array.from(there.values()),
-    make({ id, name, content, mediaType = 'application/octet-stream', container }) {
+    make({ id, name, content, mediaType = 'application/octet-stream', container, byClient = false }) {
       if (container !== undefined) files.containers.add(container)
-      const made = { id, name, mediaType, content: Buffer.from(content), fields: {} }
+      const made = { id, name, mediaType, content: Buffer.from(content), fields: {}, byClient }
       there.set(id, { ...made, ...(container !== undefined && { container }) })
     },
   }
@@ -66,7 +77,7 @@ export function fakeFiles() {
     files,
     add({ fields, file }: SentForm, id: string, container?: string): FakeFile {
       if (!file) throw new Error('a form without a file was not refused')
-      const added = { id, ...file, fields, ...(container !== undefined && { container }) }
+      const added = { id, ...file, fields, byClient: true, ...(container !== undefined && { container }) }
       there.set(id, added)
       files.put.push(added)
       return added

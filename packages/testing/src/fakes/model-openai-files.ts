@@ -71,7 +71,6 @@ export function openAiFilesDoor(apiKey: string | undefined): FilesDoor {
     return { status: 200, headers: {}, body: '' }
   }
 
-  const isPut = ({ id }: FakeFile): boolean => files.put.some((put) => put.id === id)
   const shown = (file: FakeFile) => ({
     id: file.id,
     object: 'container.file',
@@ -79,7 +78,7 @@ export function openAiFilesDoor(apiKey: string | undefined): FilesDoor {
     bytes: file.content.length,
     container_id: file.container,
     path: `/mnt/data/${file.name}`,
-    source: isPut(file) ? 'user' : 'assistant',
+    source: file.byClient ? 'user' : 'assistant',
   })
   const listing = (container: string) => {
     const data = files

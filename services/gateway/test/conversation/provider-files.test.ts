@@ -708,6 +708,7 @@ describe('FI-23 files that the provider’s code made', () => {
       const { files } = fakes.gpt
       files.make({ id: cited, name: 'cited.csv', content: 'x,y', container })
       files.make({ id: quiet, name: 'quiet.txt', content: 'psst', container })
+      files.make({ id: `cfile_given_${stream}`, name: 'in.csv', content: 'in', container, byClient: true })
       scripts.gpt = [ranAtGpt(container, { id: cited, name: 'result.csv' })]
       const data = await upload('in', 'in.csv')
       const input = [{ type: 'input_file', file_id: data }]
@@ -719,6 +720,7 @@ describe('FI-23 files that the provider’s code made', () => {
         purpose: 'code_execution_output',
       })
       expect((await download(quiet)).text).toBe('psst')
+      expect((await describeFile(`cfile_given_${stream}`)).status).toBe(404)
       await gone(fakes.gpt)
       expect([fakes.gpt.refusals, files.refusals]).toEqual([[], []])
     },
@@ -799,9 +801,10 @@ describe('FI-23 files that the provider’s code made', () => {
   test('FI-23 an id that is somebody’s here already, or could be one of ours, changes nothing', async () => {
     const ours = await upload('the user’s own', 'own.txt', 'text/plain')
     const { files } = fakes.claude
-    files.make({ id: ours, name: 'evil.txt', content: 'evil' })
+    const shaped = newFileId()
+    for (const id of [ours, shaped]) files.make({ id, name: 'evil.txt', content: 'evil' })
     files.make({ id: 'file_shared', name: 'a.txt', content: 'first' })
-    scripts.claude = [ranAtClaude('file_shared'), ranAtClaude(ours, 'file_shared', '../../etc/passwd')]
+    scripts.claude = [ranAtClaude('file_shared'), ranAtClaude(ours, shaped, 'file_shared', '../../etc/passwd')]
     await message([words('Go')])
     files.make({ id: 'file_shared', name: 'a.txt', content: 'second' })
     await gateway.send('POST', '/api/v1/users', { key: gateway.masterKey, body: { user_id: 'mallory' } })
@@ -810,7 +813,8 @@ describe('FI-23 files that the provider’s code made', () => {
     expect((await gateway.send('POST', '/api/v1/messages', { key, body })).status).toBe(200)
     expect((await download(ours)).text).toBe('the user’s own')
     expect((await download('file_shared')).text).toBe('first')
-    expect((await describeFile('file_shared', key)).status).toBe(404)
+    for (const id of ['file_shared', shaped]) expect((await describeFile(id, key)).status).toBe(404)
+    expect(await store.stat(shaped)).toBeUndefined()
     expect(files.asked.some((call) => call.includes('passwd'))).toBe(false)
   })
 
