@@ -1,6 +1,7 @@
 import { fileIdTime } from '@tollgate/files'
 import { isObject } from '../conversation/json.ts'
 import type { Json, ToolEntry } from '../conversation/turn.ts'
+import { Uncarried } from '../models/uncarried.ts'
 
 /**
  * Files of this gateway's store that the declaration of `code_interpreter` gives to code, in OpenAI's words: files for a
@@ -17,6 +18,16 @@ export function withoutDeclaredFiles(entry: ToolEntry): ToolEntry {
   const theirs = idsIn(entry).filter((id) => !isOurs(id))
   const given = theirs.length === 0 ? container : { ...container, file_ids: theirs }
   return { ...entry, raw: { ...entry.raw, container: given } }
+}
+
+/** Code that runs here cannot have what only a provider holds. */
+export function refuseTheirFiles(tools: readonly ToolEntry[]): void {
+  const [id] = tools.flatMap(idsIn).filter((one) => !isOurs(one))
+  if (id === undefined) return
+  throw new Uncarried(
+    'invalid_request',
+    `The file '${id.replace(/[^\x20-\x7e]/g, '').slice(0, 64)}' was not uploaded to this gateway, and the code execution for this request runs here. Upload it, or send Otari-Code-Execution: provider to run the code where the file is.`,
+  )
 }
 
 function idsIn({ kind, raw }: ToolEntry): string[] {

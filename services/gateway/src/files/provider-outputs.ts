@@ -10,7 +10,7 @@ import type { FileRows } from './rows.ts'
 import { toolFiles } from './tool-files.ts'
 
 /** Names that an answer is read for; one that names more is not to be believed. */
-const MOST_NAMED = 200
+const MOST_NAMED = 100
 
 const tracer = trace.getTracer('@tollgate/gateway')
 const kept = counter('provider_files_kept_total', 'Files that code made at providers, by what came of them here', {
@@ -62,10 +62,11 @@ export function collectOutputs(needs: OutputNeeds): ProviderOutputs {
 
   /** Work within the time that is left. It never throws: the run it belongs to stands. */
   async function within(work: (until: number) => Promise<Outcome>, what: string): Promise<void> {
+    if (ending.signal.aborted) return
     const began = Date.now()
     const span = tracer.startSpan('copy file from provider')
     try {
-      if (ending.signal.aborted || left.ms <= 0) throw new Fault('timeout', 'no time is left to copy files')
+      if (left.ms <= 0) throw new Fault('timeout', 'no time is left to copy files')
       const outcome = await work(Math.min(began + left.ms, needs.deadline))
       if (outcome) kept.add(1, { outcome })
       if (outcome === 'left_out')

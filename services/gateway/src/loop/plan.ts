@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { Message, ToolChoice, ToolEntry, Turn } from '../conversation/turn.ts'
+import { refuseTheirFiles } from '../files/declared.ts'
 import type { SeatTools } from '../models/seats.ts'
 import { Uncarried } from '../models/uncarried.ts'
 import type { Policies } from '../policies/policy.ts'
@@ -115,6 +116,7 @@ export function plan(input: PlanInput): Plan {
   const codeRunsHere = narrowed.has(codeExecution.name)
   const codeAtProvider = !codeRunsHere && forwardsCode(turn, verdicts)
   if (codeAtProvider) refuseOurContainer(container)
+  if (codeRunsHere) refuseTheirFiles(turn.tools)
 
   const sent = codeRunsHere ? inSandbox(turn, input.policies) : turn
   const owned = inContainer(narrowed, container, sent)

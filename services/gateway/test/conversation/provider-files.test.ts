@@ -332,6 +332,11 @@ describe('FI-24 X-26 code that the provider runs is given a short-lived copy', (
     expect((await respond([], { input: 'Go', tools: withFile('file-TheirOwn') })).status).toBe(200)
     expect(sentTool()?.container).toEqual({ type: 'auto', file_ids: ['file-TheirOwn'] })
     expect(fakes.gpt.files.put).toEqual([])
+    // and are never dropped: code that runs here cannot have them
+    const here = { model: 'plain:m', input: 'Go', tools: withFile('file-TheirOwn') }
+    const refused = await respond([], here)
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('file-TheirOwn')])
+    expect(fakes.plain.requests).toEqual([])
   })
 
   test('FI-14 where nobody knows of a files API the file is shown alone; one that only code could have is refused by name', async () => {
