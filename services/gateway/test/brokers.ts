@@ -60,7 +60,7 @@ export interface Brokers {
   searchMcp(input: In<typeof searchMcp>, signal: AbortSignal): Promise<Out<typeof searchMcp>>
   open(
     input: In<typeof sandboxOpen>,
-    emit: (event: z.input<typeof sandboxOpen.event>) => void,
+    emit: (event: z.input<NonNullable<typeof sandboxOpen.event>>) => void,
   ): Promise<Out<typeof sandboxOpen>>
   renew(input: In<typeof sandboxRenew>): Promise<Out<typeof sandboxRenew>>
   close(input: In<typeof sandboxClose>): Promise<Out<typeof sandboxClose>>

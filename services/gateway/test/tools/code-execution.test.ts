@@ -55,7 +55,7 @@ describe('the session', () => {
     brokers.open = async (input) => {
       left.abort(new Fault('cancelled', 'the client left'))
       await made
-      return makes(input)
+      return makes(input, () => {})
     }
     const tool = open(brokers, { ...context(), signal: left.signal })
     await expect(tool).rejects.toMatchObject({ failure: 'cancelled' })
