@@ -15,7 +15,7 @@ import { within } from './spans.ts'
 import { decide, staysHere } from './steps.ts'
 import type { Tally } from './tally.ts'
 import type { Toolbox } from './toolbox.ts'
-import { type ModelCall, openTranscript, resultMessage } from './transcript.ts'
+import { type ModelCall, openRoom, openTranscript, resultMessage } from './transcript.ts'
 import type { UsageMeter } from './usage.ts'
 
 const tracer = trace.getTracer('@tollgate/gateway')
@@ -43,6 +43,7 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
   const { provider, plan, toolbox, usage, mixedTurns, tally, at } = conversation
   const additions = openAdditions(plan, provider, tally)
   let offering = plan
+  const room = openRoom()
   const shown = numberBlocks((call) => staysHere(call, offering))
   let start: (ModelEvent & { type: 'start' }) | undefined
   let started = false
@@ -58,7 +59,7 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
 
   for (let round = 1; ; round += 1) {
     const request = requestOf(conversation, offering, [...plan.messages, ...additions.forBackend()], round)
-    const said = openTranscript()
+    const said = openTranscript(room)
     let spent: TokenCounts | undefined
     const { span, inside } = startRound(conversation, round)
     try {

@@ -28,7 +28,23 @@ export interface Transcript {
   finish(): Finish
 }
 
-export function openTranscript(): Transcript {
+/** Characters of all that a model says in one attempt, hidden or not: as much as an answer that comes in one piece may have. */
+const MOST_CHARACTERS = 32 * 1024 * 1024
+/** What a block takes beside its text. */
+const BLOCK_CHARACTERS = 128
+
+/** The room that the rounds of one attempt share; what goes past it ends the request, and not this process. */
+export function openRoom(most = MOST_CHARACTERS): { take(characters: number): void } {
+  let left = most
+  return {
+    take(characters) {
+      left -= characters
+      if (left < 0) throw new Fault('upstream', "the model provider's answer is larger than is taken")
+    },
+  }
+}
+
+export function openTranscript(room = openRoom()): Transcript {
   const blocks = new Map<number, SaidBlock>()
   /** Items of a Responses upstream, each as it ended: what it is shown again. */
   const items: JsonObject[] = []
@@ -41,10 +57,12 @@ export function openTranscript(): Transcript {
     take(event) {
       switch (event.type) {
         case 'open':
+          room.take(BLOCK_CHARACTERS)
           blocks.set(event.index, { start: event.block, text: '', signature: undefined })
           if (event.block.kind === 'other' && event.block.dialect === 'responses') items.push(event.block.value)
           break
         case 'delta': {
+          room.take(event.text.length)
           const block = blocks.get(event.index)
           if (block) block.text += event.text
           break

@@ -23,6 +23,8 @@ const MOST_SCHEMA_CHARACTERS = 64 * 1024
 /** The least that a model API takes. */
 const MOST_NAME = 64
 const MOST_DESCRIPTION = 1_024
+/** Tools that are left out and named in the log; of more only the number is told. */
+const MOST_TOLD = 20
 
 const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().max(8_192).nullish() })
 const entry = z.looseObject({
@@ -47,12 +49,15 @@ export async function listTools(session: Session, server: Listed, limits: Limits
   const tools = new Map<string, ListedTool>()
   const seen = new Set<string>()
   let characters = 0
+  let leftOut = 0
   let cursor: string | undefined
 
   function take(listed: unknown): void {
     const { name, tool, why } = readTool(listed, server.allowedTools)
     const taken = tool !== undefined && tools.has(tool.offered)
     if (why !== undefined || taken) {
+      leftOut += 1
+      if (leftOut > MOST_TOLD) return
       const told = { server: server.name, tool: name.slice(0, MOST_NAME), why: why ?? 'another one has its name' }
       log.warn(told, 'a tool of an MCP server is not offered')
     } else if (tool) {
@@ -70,6 +75,8 @@ export async function listTools(session: Session, server: Listed, limits: Limits
     if (circles || tools.size > MOST_TOOLS || characters > MOST_CHARACTERS) throw new ServerFailure('listing_endless')
     if (cursor !== undefined) seen.add(cursor)
   } while (cursor !== undefined)
+  if (leftOut > MOST_TOLD)
+    log.warn({ server: server.name, leftOut }, 'more tools of an MCP server are not offered than are named')
   return [...tools.values()]
 }
 

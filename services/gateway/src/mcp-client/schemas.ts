@@ -51,6 +51,7 @@ function adapted(value: Json, depth: number): Json | undefined {
   if (!isObject(value)) return value
   const members: JsonObject = {}
   for (const [name, member] of Object.entries(value)) {
+    if (name === '__proto__') continue
     if (name === 'pattern' && typeof member === 'string' && LOOKAROUND.test(member)) continue
     const read = adapted(member, depth + 1)
     if (read === undefined) return undefined

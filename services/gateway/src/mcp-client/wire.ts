@@ -22,6 +22,8 @@ interface Exchange {
   given: AbortController
   /** Ends what is under way of it; fires with its end in any case. */
   over: AbortController
+  /** So that a stream that ends only now is no reason to give it up. */
+  settled: boolean
 }
 
 export function openWire(client: PinnedClient): Wire {
@@ -37,7 +39,7 @@ export function openWire(client: PinnedClient): Wire {
     const { signal } = during.over
     const ends = init.signal ? AbortSignal.any([init.signal, signal]) : signal
     const answer = await client.fetch(url, { ...init, signal: ends })
-    return isRequest && answer.ok && answer.body ? watched(answer, answer.body, during.given) : answer
+    return isRequest && answer.ok && answer.body ? watched(answer, answer.body, during) : answer
   }
 
   async function part(url: string | URL, init: RequestInit): Promise<Response> {
@@ -52,8 +54,10 @@ export function openWire(client: PinnedClient): Wire {
   }
 
   /** The answer as it is; its end is told to the exchange, which otherwise would wait out its time for nothing. */
-  function watched(answer: Response, body: ReadableStream<Uint8Array>, given: AbortController): Response {
+  function watched(answer: Response, body: ReadableStream<Uint8Array>, during: Exchange): Response {
+    const { given } = during
     const end = () => {
+      if (during.settled) return
       delivery = setTimeout(() => given.abort(new ServerFailure('unanswered')), DELIVERY_MS)
     }
     const reader = body.getReader()
@@ -66,8 +70,8 @@ export function openWire(client: PinnedClient): Wire {
           end()
         } catch (thrown) {
           out.error(thrown)
-          if (thrown instanceof AnswerTooLarge) given.abort(new ServerFailure('too_large'))
-          else end()
+          if (!(thrown instanceof AnswerTooLarge)) end()
+          else if (!during.settled) given.abort(new ServerFailure('too_large'))
         }
       },
       cancel: (reason) => reader.cancel(reason),
@@ -85,12 +89,14 @@ export function openWire(client: PinnedClient): Wire {
       signal.addEventListener('abort', leave, { once: true })
       given.signal.addEventListener('abort', () => over.abort(given.signal.reason), { once: true })
       if (signal.aborted) leave()
-      current = { given, over }
+      const exchange: Exchange = { given, over, settled: false }
+      current = exchange
       try {
         return await run(given.signal)
       } catch (thrown) {
         throw given.signal.aborted ? given.signal.reason : thrown
       } finally {
+        exchange.settled = true
         clearTimeout(delivery)
         signal.removeEventListener('abort', leave)
         current = undefined
