@@ -50,7 +50,7 @@ export interface Memory {
   /** What the loop added to the client's messages, the final answer included; comes before the last event. */
   added(messages: Message[]): void
   /** The same events; the last one waits until the answer is kept. */
-  keep(events: AsyncIterable<AnswerEvent>, request: TurnRequest): AsyncGenerator<AnswerEvent>
+  keep(events: AsyncGenerator<AnswerEvent>, request: TurnRequest): AsyncGenerator<AnswerEvent>
 }
 
 export interface AnswerNeeds extends LoopNeeds {

@@ -18,6 +18,7 @@ export interface Additions {
   forAnyone(): Message[]
   /** What the backend did that no words have followed yet, so that another model may still be asked instead (PE-19). */
   takeUnsaid(): ToolActivity[]
+  hasUnsaid(): boolean
   /** Records what the backend ran, and decides whether it may go on. */
   heard(step: Step, round: Round): Promise<BackendPart>
   /** What the model said in the round, and what our tools answered. */
@@ -54,6 +55,7 @@ export function openAdditions(
     forBackend: () => forBackend,
     forAnyone: () => forAnyone,
     takeUnsaid: () => unsaid.splice(0),
+    hasUnsaid: () => unsaid.length > 0,
     async heard({ made, goOn }, { spent, last, at }) {
       unsaid.push(...(await backend.made(made, at)))
       if (goOn && made.length > 0 && last) throw exceeded(turn.maxToolIterations)

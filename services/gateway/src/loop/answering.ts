@@ -1,6 +1,7 @@
 import { Fault } from '@tollgate/contracts'
 import type { AnswerEvent } from '../conversation/events.ts'
 import { toolFiles } from '../files/tool-files.ts'
+import { lazily } from '../iteration.ts'
 import type { CallContext } from '../tools/tool.ts'
 import type { Admission, LoopNeeds, TurnRequest } from './admission.ts'
 import { attempts } from './attempts.ts'
@@ -35,22 +36,19 @@ export async function* answering(
     const offered = await offeredBy(servers, turn, chain)
     const events = attempts(
       walk,
-      async function* ({ number, provider, model, plan: planned }, signal) {
-        const limits = { signal, deadline }
-        const plan = await atProvider.given(prepared(planned, offered, settings), provider, limits)
-        const deferred = searchedIn(plan)
-        const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline, deferred }
-        const asked = { provider, model, plan, toolbox, usage, mixedTurns, tally, log, at }
-        webCalls.serve(plan, capabilities)
-        await toolbox.open(plan.owned.values(), at)
-        walk.asking()
-        try {
-          yield* rounds({ ...asked, added, at: { ...at, nested: nestedSearch(asked) } })
-        } catch (thrown) {
-          toolRefusals?.note(thrown, plan, model)
-          throw thrown
-        }
-      },
+      ({ number, provider, model, plan: planned }, signal) =>
+        lazily(async () => {
+          const limits = { signal, deadline }
+          const plan = await atProvider.given(prepared(planned, offered, settings), provider, limits)
+          const deferred = searchedIn(plan)
+          const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline, deferred }
+          const asked = { provider, model, plan, toolbox, usage, mixedTurns, tally, log, at }
+          webCalls.serve(plan, capabilities)
+          await toolbox.open(plan.owned.values(), at)
+          walk.asking()
+          const failed = (thrown: unknown) => toolRefusals?.note(thrown, plan, model)
+          return rounds({ ...asked, added, failed, at: { ...at, nested: nestedSearch(asked) } })
+        }),
       turn,
     )
     for await (const event of events) {

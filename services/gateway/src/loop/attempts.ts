@@ -13,7 +13,20 @@ export async function* attempts(
   for (;;) {
     const { signal } = walk.start()
     try {
-      for await (const event of begunBy(answer(walk.current, signal), stream, walk.began)) yield event
+      let held: AnswerEvent[] | undefined = stream ? undefined : []
+      for await (const event of answer(walk.current, signal)) {
+        if (held === undefined) {
+          walk.began()
+          yield event
+          continue
+        }
+        held.push(event)
+        if (!beginsAnswer(event)) continue
+        walk.began()
+        yield* held
+        held = undefined
+      }
+      if (held) yield* held
       walk.answered()
       return
     } catch (thrown) {
@@ -24,25 +37,9 @@ export async function* attempts(
   }
 }
 
-/** Holds the events of a first message that is collected, so that nothing of it is left should it break off. */
-async function* begunBy(
-  events: AsyncIterable<AnswerEvent>,
-  stream: boolean,
-  began: () => void,
-): AsyncGenerator<AnswerEvent> {
-  let held: AnswerEvent[] | undefined = stream ? undefined : []
-  for await (const event of events) {
-    if (held === undefined) {
-      began()
-      yield event
-      continue
-    }
-    held.push(event)
-    // a tool that the model's own backend ran is no word of the answer yet (PE-19)
-    if (event.type === 'tool' ? event.call.byProvider : event.type !== 'finish') continue
-    began()
-    yield* held
-    held = undefined
-  }
-  if (held) yield* held
-}
+/**
+ * What an answer that is collected is held until, so that nothing of it is left should it break off before. A tool that the
+ * model's own backend ran is no word of the answer yet (PE-19).
+ */
+const beginsAnswer = (event: AnswerEvent): boolean =>
+  event.type === 'tool' ? !event.call.byProvider : event.type === 'finish'

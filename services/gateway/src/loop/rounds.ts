@@ -31,6 +31,8 @@ export interface Conversation {
   tally: Pick<Tally, 'toolRan'>
   log: Log
   added?: ((messages: Message[]) => void) | undefined
+  /** Hears what an answer broke off for. */
+  failed?: (thrown: unknown) => void
   at: CallContext
 }
 
@@ -57,6 +59,8 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
     yield* additions.takeUnsaid()
   }
 
+  const isDue = (): boolean => !started || additions.hasUnsaid()
+
   for (let round = 1; ; round += 1) {
     const request = requestOf(conversation, offering, [...plan.messages, ...additions.forBackend()], round)
     const said = openTranscript(room)
@@ -74,7 +78,7 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
         if (event.type === 'usage') spent = event.tokens
         const block = shown.pass(event)
         // nothing goes out before the model has really begun, so that an early failure still is a status (BR-031)
-        if (block || plan.seat === undefined) yield* due()
+        if ((block || plan.seat === undefined) && isDue()) yield* due()
         if (block) yield block
       }
       const finish = said.finish()
@@ -120,6 +124,7 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
       return
     } catch (thrown) {
       span.setStatus({ code: SpanStatusCode.ERROR, message: Fault.from(thrown).failure })
+      conversation.failed?.(thrown)
       throw thrown
     } finally {
       span.end()

@@ -3,6 +3,7 @@ import { Fault, type TokenCounts } from '@tollgate/contracts'
 import { counter, histogram, upTo } from '@tollgate/telemetry'
 import type { ModelEvent } from '../conversation/events.ts'
 import type { ModelRequest } from '../conversation/turn.ts'
+import { heard, lazily } from '../iteration.ts'
 import type { ModelProvider } from './provider.ts'
 import { asUncarried } from './uncarried.ts'
 
@@ -18,21 +19,19 @@ export function observed(provider: ModelProvider): ModelProvider {
   return {
     name: provider.name,
     wire: provider.wire,
-    async *ask(request, limits) {
-      const call = begin(provider, request)
-      try {
-        for await (const event of provider.ask(request, limits)) {
-          call.hear(event)
-          yield event
-        }
-        call.end('ok')
-      } catch (error) {
-        call.end(Fault.from(error).failure)
-        throw asUncarried(error)
-      } finally {
-        call.end('abandoned')
-      }
-    },
+    ask: (request, limits) =>
+      lazily(async () => {
+        const call = begin(provider, request)
+        return heard(provider.ask(request, limits), {
+          step: call.hear,
+          ended: () => call.end('ok'),
+          failed(error) {
+            call.end(Fault.from(error).failure)
+            return asUncarried(error)
+          },
+          left: () => call.end('abandoned'),
+        })
+      }),
     ...(forward && {
       async forward(request, sink, limits) {
         const call = begin(provider, request)

@@ -1,3 +1,4 @@
+import type { ModelEvent } from '../conversation/events.ts'
 import { MOST_FRAME_BYTES, type SseFrame, sseParser } from './sse.ts'
 import type { UpstreamReply } from './upstream.ts'
 import { brokenAnswer, type Origin } from './upstream-fault.ts'
@@ -21,33 +22,45 @@ export function parseJson(text: string, origin: Origin): unknown {
   }
 }
 
+/** How a wire reads its stream. */
+export interface FrameReader {
+  /** Adds what a frame says to `events`; true when the answer is complete with it. */
+  frame(frame: SseFrame, events: ModelEvent[]): boolean
+  /** The rest, when the stream is over; `complete` when a frame said so. */
+  end(complete: boolean): ModelEvent[]
+}
+
 /**
- * The frames of a streamed reply. Left after one that `isLast` knows, the rest of the body is read by itself, so that the
- * connection can serve again; left at any other, the connection is closed.
+ * What a streamed reply says. What is left of the body of a complete answer is read by itself, so that the connection can
+ * serve again; left at any other place, the connection is closed.
  */
-export async function* framesOf(
+export async function* readFrames(
   reply: UpstreamReply,
-  isLast: (frame: SseFrame) => boolean,
+  reader: FrameReader,
   origin: Origin,
-): AsyncGenerator<SseFrame, void> {
+): AsyncGenerator<ModelEvent> {
   const parser = sseParser(MOST_FRAME_BYTES, () => brokenAnswer('unreadable', origin))
   const chunks = reply.chunks()
   let complete = false
   let taken = 0
   try {
-    for (;;) {
+    for (let over = false; !over && !complete; ) {
       const { value: bytes, done } = await chunks.next()
+      over = done === true
       taken += bytes?.length ?? 0
       if (taken > MOST_STREAM_BYTES) throw brokenAnswer('unreadable', origin)
-      for (const frame of done ? parser.end() : parser.push(bytes)) {
-        complete ||= isLast(frame)
-        yield frame
+      for (const frame of bytes ? parser.push(bytes) : parser.end()) {
+        const events: ModelEvent[] = []
+        complete = reader.frame(frame, events)
+        // one by one, since `yield*` makes an iteration of its own of every list
+        for (const event of events) yield event
+        if (complete) break
       }
-      if (done) return
     }
   } finally {
     // nobody waits for what is left of a complete answer's body, and settling never rejects
     if (complete) void reply.settle()
     else await chunks.return()
   }
+  for (const event of reader.end(complete)) yield event
 }

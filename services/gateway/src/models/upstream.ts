@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { Fault } from '@tollgate/contracts'
 import { errors, Pool } from 'undici'
+import { type Chunks, exchange } from './exchange.ts'
 import type { Form } from './multipart.ts'
 import type { CallLimits } from './provider.ts'
 import { faultOfStatus } from './upstream-errors.ts'
@@ -31,7 +32,7 @@ export interface UpstreamReply {
   /** Media type in lower case without parameters; '' when there is none. */
   mediaType: string
   /** The body as the network brings it; leaving the iteration early closes the connection. */
-  chunks(): AsyncGenerator<Buffer, void>
+  chunks(): Chunks
   /** The whole body. */
   bytes(): Promise<Buffer>
   /** The answer is complete: reads what is left of the body for at most a second, so that the connection can serve again. */
@@ -103,14 +104,13 @@ export function openUpstream(origin: Origin, settings: UpstreamSettings): Upstre
       ending.release()
     }
     try {
-      const reply = await pool.request({
-        ...what,
-        path: prefix + path,
-        headers: own ? { ...headers, ...own } : headers,
+      const sent = { ...what, path: prefix + path, headers: own ? { ...headers, ...own } : headers }
+      const reply = await exchange(pool, sent, {
         signal: ending.signal,
+        over: finish,
+        broken: (error) => faultOfThrown(error, limits, origin, 'cut'),
       })
-      const chunks = readBody(reply.body, limits, origin, finish)
-      const { statusCode: status } = reply
+      const { status, chunks } = reply
       if (status < 200 || status > 299) {
         const body = await gather(chunks, MOST_ERROR_BYTES, 'clip', origin)
         throw faultOfStatus(origin, status, parsed(body), reply.headers)
@@ -155,27 +155,7 @@ function endOf({ signal, deadline }: CallLimits): { signal: AbortSignal; abort()
   }
 }
 
-async function* readBody(
-  body: AsyncIterable<Buffer>,
-  limits: CallLimits,
-  origin: Origin,
-  finish: () => void,
-): AsyncGenerator<Buffer, void> {
-  try {
-    yield* body
-  } catch (error) {
-    throw faultOfThrown(error, limits, origin, 'cut')
-  } finally {
-    finish()
-  }
-}
-
-async function gather(
-  chunks: AsyncGenerator<Buffer, void>,
-  mostBytes: number,
-  beyond: 'clip' | 'refuse',
-  origin: Origin,
-): Promise<Buffer> {
+async function gather(chunks: Chunks, mostBytes: number, beyond: 'clip' | 'refuse', origin: Origin): Promise<Buffer> {
   const parts: Buffer[] = []
   let bytes = 0
   for await (const chunk of chunks) {
@@ -188,7 +168,7 @@ async function gather(
   return Buffer.concat(parts)
 }
 
-async function drain(chunks: AsyncGenerator<Buffer, void>, abort: () => void): Promise<void> {
+async function drain(chunks: Chunks, abort: () => void): Promise<void> {
   const timer = setTimeout(abort, LINGER_MS)
   try {
     for await (const _ of chunks);

@@ -1,7 +1,9 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ClientDialect } from '../../conversation/answer.ts'
 import { type Answer, answerCollector } from '../../conversation/collect.ts'
+import type { AnswerEvent } from '../../conversation/events.ts'
 import type { Message, Turn } from '../../conversation/turn.ts'
+import type { TurnRequest } from '../../loop/admission.ts'
 import type { GatewaySettings } from '../../settings.ts'
 import type { Owner, ResponseStore } from '../../stored-responses/store.ts'
 import { errorAnswer } from '../error-answer.ts'
@@ -53,17 +55,7 @@ export function responsesDialect(needs: DialectNeeds): ClientDialect {
       added: (messages) => {
         known().added = messages
       },
-      async *keep(events, { turn, tenancy }) {
-        const { identity } = known()
-        const collector = answerCollector()
-        for await (const event of events) {
-          if (identity.kept) collector.push(event)
-          if (identity.kept && event.type === 'finish') {
-            identity.kept = await save(known(), turn, collector.answer(), tenancy, needs)
-          }
-          yield event
-        }
-      },
+      keep: (events, request) => (known().identity.kept ? keeping(known(), events, request, needs) : events),
     },
     writer: (turn) => responsesStream(known().identity, turn, known().output()),
     render: (answer, turn) => renderResponse(answer, known().identity, turn, known().output()),
@@ -89,6 +81,21 @@ function openAsked(request: ParsedRequest, { baseUrl, settings }: DialectNeeds):
     identity: { id: mint('response'), createdAt: Math.floor(Date.now() / 1_000), kept, previous },
     added: [],
     output: () => openOutput(shows, ids),
+  }
+}
+
+/** The same events, the last of them when the answer is kept. */
+async function* keeping(
+  asked: Asked,
+  events: AsyncIterable<AnswerEvent>,
+  { turn, tenancy }: TurnRequest,
+  needs: DialectNeeds,
+): AsyncGenerator<AnswerEvent> {
+  const collector = answerCollector()
+  for await (const event of events) {
+    collector.push(event)
+    if (event.type === 'finish') asked.identity.kept = await save(asked, turn, collector.answer(), tenancy, needs)
+    yield event
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Log } from '@tollgate/telemetry'
 import { z } from 'zod'
 import type { ModelRequest } from '../../conversation/turn.ts'
+import { lazily } from '../../iteration.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
 import { isStream, parseJson } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
@@ -28,11 +29,12 @@ export function anthropicProvider(
   return {
     name: origin.name,
     wire: origin.wire,
-    async *ask(request, limits) {
-      const reply = await post(request, limits)
-      const reader = messagesReader(origin, log)
-      yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
-    },
+    ask: (request, limits) =>
+      lazily(async () => {
+        const reply = await post(request, limits)
+        const reader = messagesReader(origin, log)
+        return (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin)
+      }),
     forward: async (request, sink, limits) => forwardMessages(await post(request, limits), request, sink, origin, log),
     async countTokens(request, limits) {
       const reply = await post(request, limits, '/v1/messages/count_tokens')

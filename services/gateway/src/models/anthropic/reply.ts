@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ModelEvent } from '../../conversation/events.ts'
-import { framesOf, parseJson } from '../reply.ts'
+import { parseJson, readFrames } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
@@ -16,24 +16,25 @@ export async function* whole(reply: UpstreamReply, reader: MessagesReader, origi
   yield* reader.end()
 }
 
-export async function* streamed(
-  reply: UpstreamReply,
-  reader: MessagesReader,
-  origin: Origin,
-): AsyncGenerator<ModelEvent> {
-  for await (const { data } of framesOf(reply, ({ data }) => data.includes('"message_stop"'), origin)) {
-    if (data === '[DONE]') continue // compatible servers add it
-    const json = parseJson(data, origin)
-    if (errorEvent.safeParse(json).success) throw faultOfFrame(origin, json)
-    const { type } = typed.safeParse(json).data ?? {}
-    if (type === undefined || !KNOWN.has(type)) continue
-    const read = streamEvent.safeParse(json)
-    if (!read.success) throw brokenAnswer('unreadable', origin, new Error(`a ${type} of unexpected shape`))
-    yield* reader.event(read.data)
-    if (type === 'message_stop') break
-  }
-  yield* reader.end()
-}
+export const streamed = (reply: UpstreamReply, reader: MessagesReader, origin: Origin): AsyncGenerator<ModelEvent> =>
+  readFrames(
+    reply,
+    {
+      frame({ data }, events) {
+        if (data === '[DONE]') return false // compatible servers add it
+        const json = parseJson(data, origin)
+        const { type } = typed.safeParse(json).data ?? {}
+        if (type === 'error') throw faultOfFrame(origin, json)
+        if (type === undefined || !KNOWN.has(type)) return false
+        const read = streamEvent.safeParse(json)
+        if (!read.success) throw brokenAnswer('unreadable', origin, new Error(`a ${type} of unexpected shape`))
+        events.push(...reader.event(read.data))
+        return type === 'message_stop'
+      },
+      end: () => reader.end(),
+    },
+    origin,
+  )
 
 export const errorEvent = z.object({ type: z.literal('error'), error: z.unknown().optional() })
 const typed = z.object({ type: z.string() })

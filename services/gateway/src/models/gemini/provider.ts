@@ -1,7 +1,8 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ModelEvent } from '../../conversation/events.ts'
+import { lazily } from '../../iteration.ts'
 import type { ModelProvider } from '../provider.ts'
-import { framesOf, isStream, parseJson } from '../reply.ts'
+import { isStream, parseJson, readFrames } from '../reply.ts'
 import type { UpstreamConnection, UpstreamReply } from '../upstream.ts'
 import type { Origin } from '../upstream-fault.ts'
 import { type GeminiReader, geminiReader } from './events.ts'
@@ -12,12 +13,13 @@ export function geminiProvider(origin: Origin, upstream: UpstreamConnection, log
   return {
     name: origin.name,
     wire: origin.wire,
-    async *ask(request, limits) {
-      const body = JSON.stringify(geminiBody(request, origin.name))
-      const reply = await upstream.post(geminiPath(request.model, request.stream), body, limits)
-      const reader = geminiReader(origin, log)
-      yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
-    },
+    ask: (request, limits) =>
+      lazily(async () => {
+        const body = JSON.stringify(geminiBody(request, origin.name))
+        const reply = await upstream.post(geminiPath(request.model, request.stream), body, limits)
+        const reader = geminiReader(origin, log)
+        return (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin)
+      }),
     close: () => upstream.close(),
   }
 }
@@ -28,13 +30,15 @@ export async function* whole(reply: UpstreamReply, reader: GeminiReader, origin:
 }
 
 /** A stream has no last frame of its own: it ends where its body does, after the piece that says why. */
-export async function* streamed(
-  reply: UpstreamReply,
-  reader: GeminiReader,
-  origin: Origin,
-): AsyncGenerator<ModelEvent> {
-  for await (const { data } of framesOf(reply, () => false, origin)) {
-    if (data !== '[DONE]') yield* reader.piece(parseJson(data, origin))
-  }
-  yield* reader.end()
-}
+export const streamed = (reply: UpstreamReply, reader: GeminiReader, origin: Origin): AsyncGenerator<ModelEvent> =>
+  readFrames(
+    reply,
+    {
+      frame({ data }, events) {
+        if (data !== '[DONE]') events.push(...reader.piece(parseJson(data, origin)))
+        return false
+      },
+      end: () => reader.end(),
+    },
+    origin,
+  )

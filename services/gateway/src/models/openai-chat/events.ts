@@ -44,8 +44,8 @@ export function chatReader(origin: Origin, log: Log): ChatReader {
     prose = undefined
   }
 
-  function readDelta(delta: ChatDelta, whole: boolean, out: ModelEvent[]): JsonObject {
-    const { role: _, content, refusal, reasoning_content, reasoning, tool_calls, ...unknown } = delta
+  function readDelta(delta: ChatDelta, whole: boolean, out: ModelEvent[]): JsonObject | undefined {
+    const { content, refusal, reasoning_content, reasoning, tool_calls } = delta
     say('thinking', reasoning_content || reasoning, out)
     if (typeof content === 'string') say('text', content, out)
     else for (const part of content ?? []) say(part.type, proseOf(part), out)
@@ -55,7 +55,7 @@ export function chatReader(origin: Origin, log: Log): ChatReader {
       if (call.type === 'custom' || call.custom) readCustom(call)
       else calls.fragment(call, whole, out)
     }
-    return known(unknown)
+    return othersIn(delta, DELTA)
   }
 
   /** Custom tools exist on this wire only; such a call is passed on whole, when it is complete. */
@@ -70,36 +70,21 @@ export function chatReader(origin: Origin, log: Log): ChatReader {
   }
 
   function readChoice(choice: ChatChoice, out: ModelEvent[]): void {
-    const { index, delta, message, finish_reason, logprobs, usage: _, ...unknown } = choice
+    const { index, delta, message, finish_reason } = choice
     if (index != null && index !== 0) throw brokenAnswer('unreadable', origin, new Error('more than one choice'))
     const inDelta = readDelta(message ?? delta ?? {}, message != null, out)
     if (finish_reason) finish = finish_reason
-    const inChoice = known({ logprobs, ...unknown })
-    if (Object.keys(inDelta).length > 0) inChoice.delta = inDelta
-    if (Object.keys(inChoice).length > 0)
-      out.push({ type: 'extra', dialect: 'chat', value: { choices: [{ index: 0, ...inChoice }] } })
+    const inChoice = othersIn(choice, CHOICE)
+    if (inDelta === undefined && inChoice === undefined) return
+    const shown = { index: 0, ...inChoice, ...(inDelta && { delta: inDelta }) }
+    out.push({ type: 'extra', dialect: 'chat', value: { choices: [shown] } })
   }
 
   function readTop(chunk: ChatChunk, out: ModelEvent[]): void {
-    const {
-      id,
-      created,
-      model,
-      choices,
-      object: _o,
-      usage: _u,
-      error: _e,
-      obfuscation: _b,
-      x_groq: _x,
-      ...unknown
-    } = chunk
-    const news: JsonObject = {}
-    for (const [name, value] of Object.entries(known(unknown))) {
-      if (Object.hasOwn(seen, name) && JSON.stringify(seen[name]) === JSON.stringify(value)) continue
-      seen[name] = news[name] = value as Json
-    }
+    const { id, created, model, choices } = chunk
+    const news = newsIn(chunk)
     if (started) {
-      if (Object.keys(news).length > 0) out.push({ type: 'extra', dialect: 'chat', value: news })
+      if (news) out.push({ type: 'extra', dialect: 'chat', value: news })
     } else if (choices && choices.length > 0) {
       started = true
       out.push({
@@ -110,6 +95,19 @@ export function chatReader(origin: Origin, log: Log): ChatReader {
         extra: { ...seen },
       })
     }
+  }
+
+  /** Most vendors repeat these members in every chunk, so that the same again is no news. */
+  function newsIn(chunk: ChatChunk): JsonObject | undefined {
+    let news: JsonObject | undefined
+    for (const [name, value] of Object.entries(othersIn(chunk, TOP) ?? {})) {
+      if (seen[name] === value && Object.hasOwn(seen, name)) continue
+      if (Object.hasOwn(seen, name) && JSON.stringify(seen[name]) === JSON.stringify(value)) continue
+      seen[name] = value
+      news ??= {}
+      news[name] = value
+    }
+    return news
   }
 
   return {
@@ -147,9 +145,22 @@ export function chatReader(origin: Origin, log: Log): ChatReader {
   }
 }
 
-/** Members with something in them: servers fill in null for everything they do not use. */
-const known = (members: Record<string, unknown>): JsonObject =>
-  Object.fromEntries(Object.entries(members).filter(([, value]) => value != null)) as JsonObject
+/** Members that are read here, or are nobody's to know. */
+const TOP = new Set(['id', 'created', 'model', 'choices', 'object', 'usage', 'error', 'obfuscation', 'x_groq'])
+const CHOICE = new Set(['index', 'delta', 'message', 'finish_reason', 'usage'])
+const DELTA = new Set(['role', 'content', 'refusal', 'reasoning_content', 'reasoning', 'tool_calls'])
+
+/** Other members with something in them: servers fill in null for everything they do not use. */
+function othersIn(members: Record<string, unknown>, known: ReadonlySet<string>): JsonObject | undefined {
+  let others: JsonObject | undefined
+  for (const name of Object.keys(members)) {
+    const value = members[name]
+    if (value == null || known.has(name)) continue
+    others ??= {}
+    others[name] = value as Json
+  }
+  return others
+}
 
 type ContentPart = Exclude<NonNullable<ChatDelta['content']>, string>[number]
 

@@ -1,5 +1,6 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ModelRequest } from '../../conversation/turn.ts'
+import { lazily } from '../../iteration.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
 import { isStream } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
@@ -25,12 +26,13 @@ export function openAiChatProvider(
     name: origin.name,
     wire: origin.wire,
 
-    async *ask(request, limits) {
-      refuseSeveralAnswers(request)
-      const reply = await post(request, limits)
-      const reader = chatReader(origin, log)
-      yield* isStream(reply, request.stream) ? streamed(reply, reader, origin) : whole(reply, reader, origin)
-    },
+    ask: (request, limits) =>
+      lazily(async () => {
+        refuseSeveralAnswers(request)
+        const reply = await post(request, limits)
+        const reader = chatReader(origin, log)
+        return (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin)
+      }),
 
     forward: async (request, sink, limits) => forwardChat(await post(request, limits), request, sink, origin, log),
     relay: async (path, json, limits) => (await upstream.post(path, json, limits)).bytes(),

@@ -1,5 +1,5 @@
 import type { ModelEvent } from '../../conversation/events.ts'
-import { framesOf, parseJson } from '../reply.ts'
+import { parseJson, readFrames } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import type { Origin } from '../upstream-fault.ts'
@@ -10,12 +10,18 @@ export async function* whole(reply: UpstreamReply, reader: ChatReader, origin: O
   yield* reader.end(true)
 }
 
-export async function* streamed(reply: UpstreamReply, reader: ChatReader, origin: Origin): AsyncGenerator<ModelEvent> {
-  for await (const { event, data } of framesOf(reply, ({ data }) => data === '[DONE]', origin)) {
-    if (data === '[DONE]') return yield* reader.end(true)
-    const json = parseJson(data, origin)
-    if (event === 'error') throw faultOfFrame(origin, json)
-    yield* reader.chunk(json)
-  }
-  yield* reader.end(false)
-}
+export const streamed = (reply: UpstreamReply, reader: ChatReader, origin: Origin): AsyncGenerator<ModelEvent> =>
+  readFrames(
+    reply,
+    {
+      frame({ event, data }, events) {
+        if (data === '[DONE]') return true
+        const json = parseJson(data, origin)
+        if (event === 'error') throw faultOfFrame(origin, json)
+        events.push(...reader.chunk(json))
+        return false
+      },
+      end: (complete) => reader.end(complete),
+    },
+    origin,
+  )

@@ -1,6 +1,5 @@
 import type { ModelEvent } from '../../conversation/events.ts'
-import { framesOf, parseJson } from '../reply.ts'
-import type { SseFrame } from '../sse.ts'
+import { parseJson, readFrames } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
 import type { ResponsesReader } from './events.ts'
@@ -18,25 +17,23 @@ export async function* whole(
   yield* reader.end()
 }
 
-export async function* streamed(
-  reply: UpstreamReply,
-  reader: ResponsesReader,
-  origin: Origin,
-): AsyncGenerator<ModelEvent> {
-  for await (const { event, data } of framesOf(reply, isLast, origin)) {
-    if (data === '[DONE]') continue // compatible servers add it
-    const json = parseJson(data, origin)
-    const read = streamEvent.safeParse(named(json, event))
-    if (!read.success) throw brokenAnswer('unreadable', origin, new Error('an event has an unexpected shape'))
-    yield* reader.event(read.data)
-    if (LAST.has(read.data.type)) break
-  }
-  yield* reader.end()
-}
+export const streamed = (reply: UpstreamReply, reader: ResponsesReader, origin: Origin): AsyncGenerator<ModelEvent> =>
+  readFrames(
+    reply,
+    {
+      frame({ event, data }, events) {
+        if (data === '[DONE]') return false // compatible servers add it
+        const read = streamEvent.safeParse(named(parseJson(data, origin), event))
+        if (!read.success) throw brokenAnswer('unreadable', origin, new Error('an event has an unexpected shape'))
+        events.push(...reader.event(read.data))
+        return LAST.has(read.data.type)
+      },
+      end: () => reader.end(),
+    },
+    origin,
+  )
 
 const LAST: ReadonlySet<string> = new Set(['response.completed', 'response.incomplete', 'response.failed'])
-const isLast = ({ event, data }: SseFrame): boolean =>
-  LAST.has(event) || (event === '' && /"type": ?"response\.(completed|incomplete|failed)"/.test(data))
 
 /** An error's type says what went wrong on some servers, and the frame's name that it is one. */
 function named(json: unknown, event: string): unknown {
