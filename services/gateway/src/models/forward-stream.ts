@@ -48,7 +48,10 @@ export async function forwardStream(
       const frames = done ? words.lastFrame(cutter.rest()) : cutter.push(chunk)
       if (frames) {
         const seen = watch.look(frames)
-        await out.write(seen.through, watch.began(), origin)
+        for (const frame of out.open(seen.through, watch.began(), origin)) {
+          const full = sink.write(frame)
+          if (full) await full
+        }
         if (seen.fault) throw seen.fault
       }
       if (!watch.done() && !done) continue
@@ -87,23 +90,18 @@ function opening(sink: ByteSink, status: number) {
   let firstByteAt: number | undefined
   return {
     firstByteAt: () => firstByteAt,
-    async write(frames: Buffer[], began: boolean, origin: Origin): Promise<void> {
-      if (!began) {
-        prelude.push(...frames)
-        for (const frame of frames) preludeBytes += frame.length
-        if (preludeBytes > MOST_PRELUDE_BYTES) throw brokenAnswer('unreadable', origin)
-        return
-      }
-      if (firstByteAt === undefined) {
-        firstByteAt = Date.now()
-        sink.begin(eventStreamHead(status))
-        frames = [...prelude, ...frames]
-        prelude = []
-      }
-      for (const frame of frames) {
-        const full = sink.write(frame)
-        if (full) await full
-      }
+    /** What may go out now. */
+    open(frames: Buffer[], began: boolean, origin: Origin): Buffer[] {
+      if (firstByteAt !== undefined) return frames
+      prelude.push(...frames)
+      for (const frame of frames) preludeBytes += frame.length
+      if (!began && preludeBytes > MOST_PRELUDE_BYTES) throw brokenAnswer('unreadable', origin)
+      if (!began) return []
+      firstByteAt = Date.now()
+      sink.begin(eventStreamHead(status))
+      const all = prelude
+      prelude = []
+      return all
     },
   }
 }

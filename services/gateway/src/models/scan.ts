@@ -5,27 +5,34 @@ import type { UpstreamFault } from './upstream-fault.ts'
 export type Verdict = undefined | readonly Buffer[] | { end: readonly Buffer[] } | UpstreamFault
 
 /** The next place at or behind `from` for whose sake a frame is read; infinite when there is none. */
-export type Finder = (frames: Buffer, from: number) => number
+export type Finder = (text: string, from: number) => number
+
+/**
+ * Frames with a character for each byte, so that places in the one are places in the other: what is ASCII can be searched
+ * for in it, which costs a fraction of searching the bytes.
+ */
+export const bytewise = (frames: Buffer): string => frames.toString('latin1')
 
 /**
  * Looks for frames by their bytes, and has only those judged that a finder points at; `readAll` has every frame judged
- * while it holds. What is not changed goes on as it came, in one piece where it was one.
+ * while it holds. What is not changed goes on as it came, in one piece where it was one. `text`: `frames`, bytewise.
  */
 export function scanFrames(
   frames: Buffer,
+  text: string,
   finders: readonly Finder[],
   readAll: () => boolean,
   judge: (frame: SseFrame, bytes: number) => Verdict,
 ): { through: Buffer[]; fault: UpstreamFault | undefined } {
   const through: Buffer[] = []
-  const nearest = nearestOf(frames, finders)
+  const nearest = nearestOf(text, finders)
   let passed = 0
   let from = 0
   while (from < frames.length) {
     const at = readAll() ? from : nearest(from)
     if (at === Number.POSITIVE_INFINITY) break
-    const start = frameStart(frames, at)
-    const stop = frameEnd(frames, at)
+    const start = frameStart(text, at)
+    const stop = frameEnd(text, at)
     const [frame] = sseParser().push(frames.subarray(start, stop))
     const verdict = frame && judge(frame, stop - start)
     from = stop
@@ -41,36 +48,45 @@ export function scanFrames(
 }
 
 /** The places of `word`. */
-export function placesOf(word: string): Finder {
-  const bytes = Buffer.from(word)
-  return (frames, from) => orNever(frames.indexOf(bytes, from))
-}
+export const placesOf =
+  (word: string): Finder =>
+  (text, from) =>
+    orNever(text.indexOf(word, from))
 
 export const orNever = (at: number): number => (at < 0 ? Number.POSITIVE_INFINITY : at)
 
+/** How often `word` stands in `text`. */
+export function timesIn(text: string, word: string): number {
+  let times = 0
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) times++
+  return times
+}
+
 /** Each finder looks through a stretch once. */
-function nearestOf(frames: Buffer, finders: readonly Finder[]): (from: number) => number {
-  const next = finders.map(() => -1)
+function nearestOf(text: string, finders: readonly Finder[]): (from: number) => number {
+  const next: number[] = []
   return (from) => {
     let nearest = Number.POSITIVE_INFINITY
-    for (const [i, find] of finders.entries()) {
-      if (next[i]! < from) next[i] = find(frames, from)
-      nearest = Math.min(nearest, next[i]!)
+    for (let i = 0; i < finders.length; i++) {
+      const known = next[i] ?? -1
+      const place = known < from ? finders[i]!(text, from) : known
+      next[i] = place
+      if (place < nearest) nearest = place
     }
     return nearest
   }
 }
 
 /** Where the frame around `at` begins. */
-export function frameStart(frames: Buffer, at: number): number {
-  const lf = frames.lastIndexOf('\n\n', at)
-  const crlf = frames.lastIndexOf('\n\r\n', at)
+export function frameStart(text: string, at: number): number {
+  const lf = text.lastIndexOf('\n\n', at)
+  const crlf = text.lastIndexOf('\n\r\n', at)
   return Math.max(lf < 0 ? 0 : lf + 2, crlf < 0 ? 0 : crlf + 3)
 }
 
 /** Where it ends, its blank line included. */
-export function frameEnd(frames: Buffer, at: number): number {
-  const lf = frames.indexOf('\n\n', at)
-  const crlf = frames.indexOf('\n\r\n', at)
-  return Math.min(lf < 0 ? frames.length : lf + 2, crlf < 0 ? frames.length : crlf + 3)
+export function frameEnd(text: string, at: number): number {
+  const lf = text.indexOf('\n\n', at)
+  const crlf = text.indexOf('\n\r\n', at)
+  return Math.min(lf < 0 ? text.length : lf + 2, crlf < 0 ? text.length : crlf + 3)
 }

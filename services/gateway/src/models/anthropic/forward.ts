@@ -1,12 +1,12 @@
-import type { Log } from '@tollgate/telemetry'
 import { z } from 'zod'
-import type { ModelRequest } from '../../conversation/turn.ts'
+import type { Turn } from '../../conversation/turn.ts'
 import { renderMessages } from '../../dialects/messages/render.ts'
 import { messagesStream, STREAM_DONE, STREAM_FAILED, STREAM_STOP } from '../../dialects/messages/stream.ts'
-import { forwardConverted, type Speech } from '../convert.ts'
+import type { Speech } from '../convert.ts'
 import { type ByteSink, type Forwarded, jsonHead } from '../forward.ts'
-import { forwardStream, type LastWords } from '../forward-stream.ts'
-import { isStream, parseJson } from '../reply.ts'
+import { forwardReply } from '../forward-reply.ts'
+import type { LastWords } from '../forward-stream.ts'
+import { parseJson } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
@@ -23,23 +23,15 @@ const words: LastWords = {
 }
 const speech: Speech = { writer: messagesStream, render: renderMessages }
 
-/** Passes an upstream's answer to a client that speaks the same dialect. */
-export function forwardMessages(
-  reply: UpstreamReply,
-  request: ModelRequest,
-  sink: ByteSink,
-  origin: Origin,
-  log: Log,
-): Promise<Forwarded> {
-  const { stream, model } = request.turn
-  if (isStream(reply, request.stream) === stream) {
-    return stream
-      ? forwardStream(reply, sink, origin, messagesWatch(origin, model), words)
-      : forwardWhole(reply, sink, origin, model)
-  }
-  const events = stream ? whole : streamed
-  return forwardConverted(events(reply, messagesReader(origin, log), origin), request.turn, reply.status, sink, speech)
-}
+export const forwardMessages = forwardReply({
+  watch: (origin, { model }) => messagesWatch(origin, model),
+  words,
+  forwardWhole,
+  reader: messagesReader,
+  streamed,
+  whole,
+  speech,
+})
 
 const wholeMessage = z.looseObject({
   content: z.array(z.looseObject({ type: z.string() })),
@@ -47,7 +39,7 @@ const wholeMessage = z.looseObject({
   usage: z.unknown().optional(),
 })
 
-async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin, model: string): Promise<Forwarded> {
+async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin, { model }: Turn): Promise<Forwarded> {
   const json = parseJson((await reply.bytes()).toString('utf8'), origin)
   if (errorEvent.safeParse(json).success) throw faultOfFrame(origin, json)
   const read = wholeMessage.safeParse(json)

@@ -1,7 +1,7 @@
 import { isObject } from '../../conversation/json.ts'
 import type { JsonObject } from '../../conversation/turn.ts'
 import type { Watch } from '../forward-stream.ts'
-import { placesOf, scanFrames, type Verdict } from '../scan.ts'
+import { bytewise, placesOf, scanFrames, timesIn, type Verdict } from '../scan.ts'
 import type { SseFrame } from '../sse.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
@@ -12,7 +12,6 @@ import { messagesUsageReader } from './usage.ts'
 const FINDERS = ['"message_start"', '"message_delta"', '"message_stop"', '"error"', '"tool_use"', '[DONE]'].map(
   placesOf,
 )
-const DELTA = Buffer.from('"content_block_delta"')
 /** Clients of the vendor read it whether anybody counted or not. */
 export const UNCOUNTED: JsonObject = { input_tokens: 0, output_tokens: 0 }
 /** About what a piece of text costs beside its text. */
@@ -86,10 +85,11 @@ export function messagesWatch(origin: Origin, model: string): Watch {
 
   return {
     look(frames) {
+      const text = bytewise(frames)
       bytesThrough += frames.length
-      for (let at = frames.indexOf(DELTA); at >= 0; at = frames.indexOf(DELTA, at + DELTA.length)) deltas++
+      deltas += timesIn(text, '"content_block_delta"')
       // every frame is read until the answer has begun
-      return scanFrames(frames, FINDERS, () => !began || nameless, judge)
+      return scanFrames(frames, text, FINDERS, () => !began || nameless, judge)
     },
     began: () => began,
     done: () => done,

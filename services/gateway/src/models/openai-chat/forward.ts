@@ -1,11 +1,10 @@
-import type { Log } from '@tollgate/telemetry'
-import type { ModelRequest } from '../../conversation/turn.ts'
 import { renderChat } from '../../dialects/chat/render.ts'
 import { chatStream, STREAM_DONE, STREAM_FAILED } from '../../dialects/chat/stream.ts'
-import { forwardConverted, type Speech } from '../convert.ts'
+import type { Speech } from '../convert.ts'
 import { type ByteSink, type Forwarded, jsonHead } from '../forward.ts'
-import { forwardStream, type LastWords } from '../forward-stream.ts'
-import { isStream, parseJson } from '../reply.ts'
+import { forwardReply } from '../forward-reply.ts'
+import type { LastWords } from '../forward-stream.ts'
+import { parseJson } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
@@ -19,23 +18,15 @@ const DONE = Buffer.from(STREAM_DONE)
 const words: LastWords = { done: DONE, failed: Buffer.from(STREAM_FAILED), lastFrame, owed: Buffer.alloc(0) }
 const speech: Speech = { writer: chatStream, render: (answer, { model }) => renderChat(answer, model) }
 
-/** Passes an upstream's answer to a client that speaks the same dialect. */
-export function forwardChat(
-  reply: UpstreamReply,
-  request: ModelRequest,
-  sink: ByteSink,
-  origin: Origin,
-  log: Log,
-): Promise<Forwarded> {
-  const { stream, includeUsage } = request.turn
-  if (isStream(reply, request.stream) === stream) {
-    return stream
-      ? forwardStream(reply, sink, origin, chatWatch(origin, includeUsage), words)
-      : forwardWhole(reply, sink, origin)
-  }
-  const events = stream ? whole : streamed
-  return forwardConverted(events(reply, chatReader(origin, log), origin), request.turn, reply.status, sink, speech)
-}
+export const forwardChat = forwardReply({
+  watch: (origin, { includeUsage }) => chatWatch(origin, includeUsage),
+  words,
+  forwardWhole,
+  reader: chatReader,
+  streamed,
+  whole,
+  speech,
+})
 
 async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin): Promise<Forwarded> {
   const bytes = await reply.bytes()

@@ -1,6 +1,6 @@
 import type { TokenCounts } from '@tollgate/contracts'
 import type { Watch } from '../forward-stream.ts'
-import { type Finder, placesOf, scanFrames, type Verdict } from '../scan.ts'
+import { bytewise, type Finder, placesOf, scanFrames, timesIn, type Verdict } from '../scan.ts'
 import type { SseFrame } from '../sse.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
@@ -9,16 +9,15 @@ import { chatMender, type MendableJson, mendable } from './mend.ts'
 import { countedIn } from './usage.ts'
 
 /** Members for whose sake a frame is parsed; a null one is no reason. Written raw, none can stand inside a JSON string. */
-const MEMBERS = ['"usage"', '"error"', '"tool_calls"', '"role"', '"finish_reason"'].map((key) => Buffer.from(key))
+const MEMBERS = ['"usage"', '"error"', '"tool_calls"', '"role"', '"finish_reason"']
 const FINDERS: Finder[] = [
   ...MEMBERS.map(
     (key): Finder =>
-      (frames, from) =>
-        nextMember(frames, key, from),
+      (text, from) =>
+        nextMember(text, key, from),
   ),
   placesOf('[DONE]'),
 ]
-const DELTA = Buffer.from('"delta"')
 
 /**
  * Frames are found and judged by their bytes; only those that may hold usage, an error, a call, a role or a reason to
@@ -60,16 +59,13 @@ export function chatWatch(origin: Origin, showUsage: boolean): Watch {
     return [Buffer.from(`data: ${JSON.stringify(missing)}\n\n`)]
   }
 
-  function count(frames: Buffer): void {
-    bytesThrough += frames.length
-    for (let at = frames.indexOf(DELTA); at >= 0; at = frames.indexOf(DELTA, at + DELTA.length)) deltas++
-  }
-
   return {
     look(frames) {
-      count(frames)
+      const text = bytewise(frames)
+      bytesThrough += frames.length
+      deltas += timesIn(text, '"delta"')
       // every frame is read until the answer has begun
-      return scanFrames(frames, FINDERS, () => !began, judge)
+      return scanFrames(frames, text, FINDERS, () => !began, judge)
     },
     began: () => began,
     done: () => done,
@@ -95,17 +91,17 @@ function envelopeOf({ choices }: MendableJson, bytes: number): number {
 }
 
 /** The next place where `key` is a member's name and its value is not null. */
-function nextMember(frames: Buffer, key: Buffer, from: number): number {
-  for (let at = frames.indexOf(key, from); at >= 0; at = frames.indexOf(key, at + key.length)) {
-    const colon = skipSpace(frames, at + key.length)
-    if (frames[colon] === 0x3a && frames[skipSpace(frames, colon + 1)] !== 0x6e) return at
+function nextMember(text: string, key: string, from: number): number {
+  for (let at = text.indexOf(key, from); at >= 0; at = text.indexOf(key, at + key.length)) {
+    const colon = skipSpace(text, at + key.length)
+    if (text[colon] === ':' && text[skipSpace(text, colon + 1)] !== 'n') return at
   }
   return Number.POSITIVE_INFINITY
 }
 
-function skipSpace(bytes: Buffer, from: number): number {
+function skipSpace(text: string, from: number): number {
   let at = from
-  while (bytes[at] === 0x20) at++
+  while (text[at] === ' ') at++
   return at
 }
 

@@ -1,15 +1,15 @@
-import type { Log } from '@tollgate/telemetry'
-import type { JsonObject, ModelRequest, Turn } from '../../conversation/turn.ts'
+import type { JsonObject, Turn } from '../../conversation/turn.ts'
 import type { Identity } from '../../dialects/responses/envelope.ts'
 import { gatewayItems } from '../../dialects/responses/gateway-items.ts'
 import { mint } from '../../dialects/responses/ids.ts'
 import { openOutput } from '../../dialects/responses/output.ts'
 import { renderResponse } from '../../dialects/responses/render.ts'
 import { responsesStream, STREAM_DONE, STREAM_FAILED } from '../../dialects/responses/stream.ts'
-import { forwardConverted, type Speech } from '../convert.ts'
+import type { Speech } from '../convert.ts'
 import { type ByteSink, type Forwarded, jsonHead } from '../forward.ts'
-import { forwardStream, type LastWords } from '../forward-stream.ts'
-import { isStream, parseJson } from '../reply.ts'
+import { forwardReply } from '../forward-reply.ts'
+import type { LastWords } from '../forward-stream.ts'
+import { parseJson } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
@@ -39,25 +39,17 @@ const speech: Speech = {
   render: (answer, turn) => renderResponse(answer, fresh(), turn, noGatewayItems(turn)),
 }
 
-/** Passes an upstream's answer to a client that speaks the same dialect. */
-export function forwardResponses(
-  reply: UpstreamReply,
-  request: ModelRequest,
-  sink: ByteSink,
-  origin: Origin,
-  log: Log,
-): Promise<Forwarded> {
-  const { stream, model } = request.turn
-  if (isStream(reply, request.stream) === stream) {
-    return stream
-      ? forwardStream(reply, sink, origin, responsesWatch(origin, model), words)
-      : forwardWhole(reply, sink, origin, model)
-  }
-  const events = stream ? whole : streamed
-  return forwardConverted(events(reply, responsesReader(origin, log), origin), request.turn, reply.status, sink, speech)
-}
+export const forwardResponses = forwardReply({
+  watch: (origin, { model }) => responsesWatch(origin, model),
+  words,
+  forwardWhole,
+  reader: responsesReader,
+  streamed,
+  whole,
+  speech,
+})
 
-async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin, model: string): Promise<Forwarded> {
+async function forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin, { model }: Turn): Promise<Forwarded> {
   const json = parseJson((await reply.bytes()).toString('utf8'), origin)
   const read = responseObject.safeParse(json)
   if (read.data?.error) throw faultOfFrame(origin, { error: read.data.error })

@@ -2,7 +2,7 @@ import type { TokenCounts } from '@tollgate/contracts'
 import { isObject } from '../../conversation/json.ts'
 import type { JsonObject } from '../../conversation/turn.ts'
 import type { Watch } from '../forward-stream.ts'
-import { frameEnd, frameStart, placesOf, scanFrames, type Verdict } from '../scan.ts'
+import { bytewise, frameEnd, frameStart, placesOf, scanFrames, type Verdict } from '../scan.ts'
 import { type SseFrame, sseParser } from '../sse.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
@@ -11,9 +11,9 @@ import { countedIn } from './usage.ts'
 
 /** Words for whose sake a frame is parsed. Written raw, none can stand inside a JSON string. */
 const FINDERS = ['"response"', '"error"', '[DONE]'].map(placesOf)
-const CALL = Buffer.from('"function_call"')
+const CALL = '"function_call"'
 /** How the type of everything that is said piece by piece ends; frames have it once. */
-const DELTA = Buffer.from('.delta"')
+const DELTA = '.delta"'
 
 /**
  * Frames are found and judged by their bytes; only those that hold the response itself are parsed, and written anew for
@@ -27,7 +27,7 @@ export function responsesWatch(origin: Origin, model: string): Watch {
   let tokens: TokenCounts | undefined
   let bytesThrough = 0
   /** What is said in pieces: other frames only say it again. */
-  let said = { pieces: 0, bytes: 0 }
+  const said = { pieces: 0, bytes: 0 }
   /** What the first of them would measure with an empty text in it. */
   let envelope: number | undefined
 
@@ -57,21 +57,24 @@ export function responsesWatch(origin: Origin, model: string): Watch {
     return { end: [frame] }
   }
 
-  function count(frames: Buffer): void {
-    for (let at = frames.indexOf(DELTA); at >= 0; at = frames.indexOf(DELTA, at + DELTA.length)) {
-      const frame = frames.subarray(frameStart(frames, at), frameEnd(frames, at))
-      envelope ??= envelopeOf(frame)
-      said = { pieces: said.pieces + 1, bytes: said.bytes + frame.length }
+  function count(frames: Buffer, text: string): void {
+    for (let at = text.indexOf(DELTA); at >= 0; at = text.indexOf(DELTA, at + DELTA.length)) {
+      const start = frameStart(text, at)
+      const end = frameEnd(text, at)
+      envelope ??= envelopeOf(frames.subarray(start, end))
+      said.pieces += 1
+      said.bytes += end - start
     }
   }
 
   return {
     look(frames) {
-      count(frames)
-      called ||= frames.includes(CALL)
+      const text = bytewise(frames)
+      count(frames, text)
+      called ||= text.includes(CALL)
       bytesThrough += frames.length
       // every frame is read until the answer has begun
-      return scanFrames(frames, FINDERS, () => !began, judge)
+      return scanFrames(frames, text, FINDERS, () => !began, judge)
     },
     began: () => began,
     done: () => done,
