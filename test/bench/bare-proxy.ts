@@ -9,14 +9,14 @@ const [port, upstream = ''] = process.argv.slice(2)
 const pool = new Pool(upstream, { connections: 128, pipelining: 1 })
 const app = fastify({ logger: false })
 
-app.post('/v1/chat/completions', async (request, reply) => {
+app.post('/*', async (request, reply) => {
   const gone = new AbortController()
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort()
   })
   const { statusCode, headers, body } = await pool.request({
     method: 'POST',
-    path: '/v1/chat/completions',
+    path: request.url,
     headers: { 'content-type': 'application/json', authorization: 'Bearer upstream' },
     body: JSON.stringify(request.body),
     signal: gone.signal,

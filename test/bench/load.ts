@@ -1,11 +1,10 @@
 import { Pool } from 'undici'
+import type { Ask } from './lanes.ts'
 
+/** Somebody who answers, and what gets in there. */
 export interface Target {
   origin: string
-  path: string
   headers: Record<string, string>
-  /** The model selector this gateway wants. */
-  model: string
 }
 
 export interface PlainLoad {
@@ -14,73 +13,83 @@ export interface PlainLoad {
 }
 
 export interface StreamLoad {
+  /** Until the first piece of text. */
   firstTokenMs: number[]
-  chunks: number
-  /** Reads in which a client got data: as many as chunks when nothing was merged or held back. */
+  pieces: number
+  /** Reads in which a client got pieces of text: as many as pieces when nothing was merged or held back. */
   reads: number
 }
 
-const body = (model: string, more: object): string =>
-  JSON.stringify({ model, messages: [{ role: 'user', content: 'Say a hundred words about rivers.' }], ...more })
-
-/** `total` plain completions, `concurrency` at a time. */
-export async function plainLoad(target: Target, total: number, concurrency: number): Promise<PlainLoad> {
+/** `total` plain answers, `concurrency` at a time. */
+export async function plainLoad(target: Target, ask: Ask, total: number, concurrency: number): Promise<PlainLoad> {
   const pool = new Pool(target.origin, { connections: concurrency, pipelining: 1 })
   const latenciesMs: number[] = []
-  const payload = body(target.model, {})
-  let left = total
   const began = performance.now()
-  await Promise.all(
-    Array.from({ length: concurrency }, async () => {
-      while (left-- > 0) {
-        const sent = performance.now()
-        const answer = await ask(pool, target, payload)
-        const text = await answer.body.text()
-        if (answer.statusCode !== 200)
-          throw new Error(`${target.origin} answered ${answer.statusCode}: ${text.slice(0, 300)}`)
-        latenciesMs.push(performance.now() - sent)
-      }
-    }),
-  )
+  await inParallel(total, concurrency, async () => {
+    const sent = performance.now()
+    const answer = await send(pool, target, ask)
+    await answer.body.text()
+    latenciesMs.push(performance.now() - sent)
+  })
   const seconds = (performance.now() - began) / 1_000
   await pool.close()
   return { requestsPerSecond: total / seconds, latenciesMs }
 }
 
-/** `total` streams of `chunks` chunks, `concurrency` at a time. */
+/** `total` streams of `pieces` pieces, `concurrency` at a time. Every stream must be whole. */
 export async function streamLoad(
   target: Target,
+  ask: Ask,
   total: number,
   concurrency: number,
-  chunks: number,
+  pieces: number,
 ): Promise<StreamLoad> {
   const pool = new Pool(target.origin, { connections: concurrency, pipelining: 1 })
-  const payload = body(target.model, { stream: true, seed: chunks })
-  const result: StreamLoad = { firstTokenMs: [], chunks: 0, reads: 0 }
-  let left = total
-  await Promise.all(
-    Array.from({ length: concurrency }, async () => {
-      while (left-- > 0) {
-        const sent = performance.now()
-        const answer = await ask(pool, target, payload)
-        if (answer.statusCode !== 200) throw new Error(`${target.origin} answered ${answer.statusCode}`)
-        let text = ''
-        let reads = 0
-        for await (const part of answer.body) {
-          if (reads++ === 0) result.firstTokenMs.push(performance.now() - sent)
-          text += (part as Buffer).toString()
-        }
-        const got = text.split('token text').length - 1
-        if (got !== chunks || !text.includes('[DONE]'))
-          throw new Error(`${target.origin}: a stream lost ${chunks - got} chunks`)
-        result.chunks += chunks
-        result.reads += reads
-      }
-    }),
-  )
+  const result: StreamLoad = { firstTokenMs: [], pieces: 0, reads: 0 }
+  await inParallel(total, concurrency, async () => {
+    const sent = performance.now()
+    const { body } = await send(pool, target, ask)
+    const parts: Buffer[] = []
+    let got = 0
+    body.on('data', (part: Buffer) => {
+      parts.push(part)
+      const found = countOf(part, ask.piece)
+      if (found === 0) return
+      if (got === 0) result.firstTokenMs.push(performance.now() - sent)
+      got += found
+      result.reads++
+    })
+    await new Promise((resolve, reject) => body.once('end', resolve).once('error', reject))
+    if (got !== pieces || !Buffer.concat(parts).includes(ask.last))
+      throw new Error(`${target.origin}${ask.path}: a stream had ${got} of ${pieces} pieces`)
+    result.pieces += pieces
+  })
   await pool.close()
   return result
 }
 
-const ask = (pool: Pool, { path, headers }: Target, payload: string) =>
-  pool.request({ method: 'POST', path, headers: { 'content-type': 'application/json', ...headers }, body: payload })
+async function inParallel(total: number, concurrency: number, run: () => Promise<void>): Promise<void> {
+  let left = total
+  await Promise.all(
+    Array.from({ length: concurrency }, async () => {
+      while (left-- > 0) await run()
+    }),
+  )
+}
+
+export async function send(pool: Pool, { origin, headers }: Target, { path, body }: Ask) {
+  const answer = await pool.request({
+    method: 'POST',
+    path,
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  })
+  if (answer.statusCode === 200) return answer
+  throw new Error(`${origin}${path} answered ${answer.statusCode}: ${(await answer.body.text()).slice(0, 300)}`)
+}
+
+function countOf(part: Buffer, word: string): number {
+  let count = 0
+  for (let at = part.indexOf(word); at >= 0; at = part.indexOf(word, at + word.length)) count++
+  return count
+}

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -8,15 +8,17 @@ export interface Measured {
   /** User and system CPU of the process so far, in microseconds. */
   cpuMicros(): number
   rssBytes(): number
+  /** What it holds when nothing is left that could be collected; of a program of this repository. */
+  memory(): Promise<NodeJS.MemoryUsage>
   stop(): Promise<void>
 }
 
 const root = join(import.meta.dirname, '../..')
-const TICK_MICROS = 10_000 // one clock tick of /proc/<pid>/stat, fixed at 100 Hz for user space
 
 /** Starts a program of this repository under the TypeScript loader; ready when `probe` answers. */
 export function startScript(file: string, args: string[], url: string, env: NodeJS.ProcessEnv = {}): Promise<Measured> {
-  return startNode(['--import', join(root, 'scripts/ts.mjs'), join(root, file), ...args], url, env)
+  const before = ['scripts/ts.mjs', 'test/bench/memory-probe.ts'].flatMap((loaded) => ['--import', join(root, loaded)])
+  return startNode([...before, join(root, file), ...args], url, env)
 }
 
 export async function startNode(args: string[], url: string, env: NodeJS.ProcessEnv = {}): Promise<Measured> {
@@ -36,6 +38,15 @@ export async function startNode(args: string[], url: string, env: NodeJS.Process
     url,
     cpuMicros: () => cpuMicros(pid),
     rssBytes: () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024,
+    memory: () =>
+      new Promise((resolve, reject) => {
+        child.on('message', function hear(said) {
+          if (typeof said !== 'object' || said === null || !('heapUsed' in said)) return
+          child.off('message', hear)
+          resolve(said as NodeJS.MemoryUsage)
+        })
+        child.send('memory', (error) => error && reject(error))
+      }),
     async stop() {
       if (child.exitCode !== null) return
       const exited = new Promise((resolve) => child.once('exit', resolve))
@@ -47,12 +58,13 @@ export async function startNode(args: string[], url: string, env: NodeJS.Process
   }
 }
 
-/** utime and stime, fields 14 and 15; the name in field 2 may hold spaces, so counting starts behind it. */
+/** Of all threads; the nanoseconds on a core are the first number. /proc/<pid>/stat counts in ticks of 10 ms. */
 function cpuMicros(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MICROS
+  const threads = readdirSync(`/proc/${pid}/task`)
+  return threads.reduce((sum, thread) => sum + nanosOf(`/proc/${pid}/task/${thread}/schedstat`), 0) / 1_000
 }
+
+const nanosOf = (file: string): number => Number(readFileSync(file, 'utf8').split(' ', 1)[0])
 
 async function answers(url: string, child: ChildProcess, said: () => string): Promise<void> {
   for (let tries = 0; tries < 300; tries++) {

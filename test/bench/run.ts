@@ -1,6 +1,6 @@
 /** `npm run bench` measures all, `npm run bench -- chat` one. Everything runs on this machine, side by side, as ratios. */
 const benches: Record<string, () => Promise<void>> = {
-  chat: async () => (await import('./chat.ts')).benchChat(),
+  chat: async () => (await import('./chat.ts')).benchChat(process.argv.slice(3)),
   tools: async () => (await import('./tools.ts')).benchTools(),
   extract: async () => (await import('./extract.ts')).benchExtract(process.argv.slice(3)),
   fetch: async () => (await import('./fetch.ts')).benchFetch(process.argv.slice(3)),

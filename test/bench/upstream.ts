@@ -1,59 +1,73 @@
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { z } from 'zod'
+import { type Script, scripts, wireOf } from './wires.ts'
 
 /**
- * The model provider of the measurements, a process of its own. It answers Chat Completions at once, or streams `seed`
- * chunks, one each `GAP_MS` (a member of the vendor's own, which every gateway passes on). It checks nothing else: the
- * strict stand-in is in the tests.
+ * The model providers of the measurements, a process of its own. An answer is streamed as what was said to the model asks
+ * for, `[<pieces>, <gap in ms>]`; without that it comes whole. It checks nothing else: the strict stand-ins are in the tests.
  */
-export const GAP_MS = 10
+export const asking = (pieces: number, gapMs: number): string => `Say something about rivers. [${pieces}, ${gapMs}]`
 
-const body = z.object({ stream: z.boolean().default(false), seed: z.int().min(0).default(100) })
-const usage = { prompt_tokens: 12, completion_tokens: 100, total_tokens: 112 }
-const envelope = { id: 'chatcmpl-bench', created: 1_792_000_000, model: 'bench' }
-const frame = (choices: object[], more: object = {}) =>
-  `data: ${JSON.stringify({ ...envelope, object: 'chat.completion.chunk', choices, ...more })}\n\n`
-const delta = (delta: object, finish_reason: string | null = null) => frame([{ index: 0, delta, finish_reason }])
+const wish = /\[(\d+), (\d+)\]/
+const number = z.coerce.number().int().nonnegative()
 
-const first = delta({ role: 'assistant', content: '' })
-const piece = delta({ content: 'token text ' })
-const last = `${delta({}, 'stop')}${frame([], { usage })}data: [DONE]\n\n`
-const whole = JSON.stringify({
-  ...envelope,
-  object: 'chat.completion',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'word '.repeat(100) }, finish_reason: 'stop' }],
-  usage,
-})
+/** How far all streams without a gap have come. */
+export interface Written {
+  bytes: number
+}
 
 if (process.argv[1] === import.meta.filename) serve(Number(process.argv[2]))
 
 function serve(port: number): void {
+  const written: Written = { bytes: 0 }
   const server = createServer((request, response) => {
     const parts: Buffer[] = []
     request.on('data', (part: Buffer) => parts.push(part))
     request.on('end', () => {
       if (request.method !== 'POST') {
-        response.writeHead(200).end()
+        response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(written))
         return
       }
-      const { stream, seed } = body.parse(JSON.parse(Buffer.concat(parts).toString()))
-      if (!stream) {
-        response.writeHead(200, { 'content-type': 'application/json' }).end(whole)
+      const script = scripts[wireOf(new URL(request.url ?? '', 'http://upstream').pathname)]
+      const [, pieces, gapMs] = wish.exec(Buffer.concat(parts).toString()) ?? []
+      if (pieces === undefined) {
+        response.writeHead(200, { 'content-type': 'application/json' }).end(script.whole)
         return
       }
       response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write(first)
-      let sent = 0
-      const timer = setInterval(() => {
-        if (sent++ < seed) response.write(piece)
-        else {
-          clearInterval(timer)
-          response.end(last)
-        }
-      }, GAP_MS)
-      response.on('close', () => clearInterval(timer))
+      for (const frame of script.begin) response.write(frame)
+      if (number.parse(gapMs) > 0) trickle(response, script, number.parse(pieces), number.parse(gapMs))
+      else pour(response, script, number.parse(pieces), written)
     })
   })
   server.listen(port, '127.0.0.1', () => process.send?.('ready'))
   process.on('disconnect', () => process.exit(0))
+}
+
+/** One piece after the other, as models speak. */
+function trickle(response: ServerResponse, { piece, end }: Script, pieces: number, gapMs: number): void {
+  let sent = 0
+  const timer = setInterval(() => {
+    if (sent++ < pieces) response.write(piece)
+    else {
+      clearInterval(timer)
+      response.end(end)
+    }
+  }, gapMs)
+  response.on('close', () => clearInterval(timer))
+}
+
+/** As fast as it is taken. */
+function pour(response: ServerResponse, { piece, end }: Script, pieces: number, written: Written): void {
+  let sent = 0
+  const go = () => {
+    while (sent++ < pieces) {
+      written.bytes += piece.length
+      if (response.write(piece)) continue
+      response.once('drain', go)
+      return
+    }
+    response.end(end)
+  }
+  go()
 }
