@@ -6,7 +6,19 @@ import type { IsolationLevel, SandboxSettings } from '../settings.ts'
 const GRACE_SECONDS = 0.7
 
 /** What the zygote is told; its names are Python's. */
-export function zygoteConfig(level: IsolationLevel, python: string, settings: SandboxSettings): object {
+export interface ZygoteConfig {
+  level: IsolationLevel
+  first_user: number
+  preload: string[]
+  grace_seconds: number
+  shell: string
+  environment: Record<string, string>
+  limits: Record<string, number> & { output_bytes: number }
+  /** For tests of what older kernels have. */
+  landlock_at_most?: number
+}
+
+export function zygoteConfig(level: IsolationLevel, python: string, settings: SandboxSettings): ZygoteConfig {
   const { limits } = settings
   return {
     level,

@@ -1,43 +1,59 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { z } from 'zod'
 import { openChannel } from './channel.ts'
 import type { Sandbox } from './driver.ts'
-import { messageReader } from './framing.ts'
+import { type Line, openLine, readReady } from './line.ts'
+import { kinds, type Order, readOrder } from './orders.ts'
 import { openSandbox } from './sandbox.ts'
 
 /** A session that was asked for and has not come yet. */
 export interface Awaited {
-  ticket: string
+  ticket: Buffer
+  /** Its supervisor's connection, which comes before its interpreter's. */
+  channel?: Socket
   /** Has the zygote end it. */
   end(): void
   resolve(sandbox: Sandbox): void
   reject(error: Error): void
 }
 
-const greeting = z.object({ number: z.int(), ticket: z.string() })
-const ready = z.object({ ready: z.literal(true) })
 const GREETING_MS = 10_000
 
-/** A new connection: who it is, by a ticket the zygote showed before any program could run, then that it is ready. */
-export function greet(socket: Socket, awaited: ReadonlyMap<number, Awaited>): void {
-  const reader = messageReader()
+/**
+ * A new connection: whose it is, by a ticket the zygote showed before any program could run; and if it is an interpreter's,
+ * that it is ready.
+ */
+export function greet(socket: Socket, awaited: ReadonlyMap<number, Awaited>, outputBytes: number): void {
   const late = setTimeout(() => socket.destroy(), GREETING_MS)
+  let read = Buffer.alloc(0)
   let who: Awaited | undefined
 
-  const read = (piece: Buffer) => {
-    for (const { header } of reader.add(piece)) {
-      if (who) {
-        ready.parse(header)
-        socket.off('data', listen).off('close', left)
+  const settle = () => {
+    socket.off('data', listen).off('close', left)
+    clearTimeout(late)
+  }
+  const hear = () => {
+    if (!who) {
+      const word = readOrder(read)
+      if (!word) return
+      who = recognise(word.order, awaited)
+      read = Buffer.from(word.rest)
+      if (word.order.kind === kinds.channel) {
+        who.channel = socket
         clearTimeout(late)
-        who.resolve(sandboxOf(socket, who))
-      } else who = recognise(header, awaited)
+        return
+      }
     }
+    if (who.channel === socket) throw new Error('a supervisor speaks only when asked')
+    const emptySince = readReady(read)
+    if (emptySince === undefined) return
+    settle()
+    arrive(who, openLine(socket, emptySince, outputBytes))
   }
   const listen = (piece: Buffer) => {
     try {
-      read(piece)
+      read = Buffer.concat([read, piece])
+      hear()
     } catch {
       socket.destroy() // nobody we asked for
     }
@@ -50,17 +66,24 @@ export function greet(socket: Socket, awaited: ReadonlyMap<number, Awaited>): vo
   socket.on('data', listen).once('close', left)
 }
 
-function recognise(header: unknown, awaited: ReadonlyMap<number, Awaited>): Awaited {
-  const { number, ticket } = greeting.parse(header)
+function recognise({ kind, number, ticket }: Order, awaited: ReadonlyMap<number, Awaited>): Awaited {
   const expected = awaited.get(number)
-  const shown = Buffer.from(ticket)
-  if (!expected || shown.length !== expected.ticket.length || !timingSafeEqual(shown, Buffer.from(expected.ticket)))
-    throw new Error('an unknown session')
+  if (!expected || !timingSafeEqual(ticket, expected.ticket)) throw new Error('an unknown session')
+  if ((kind === kinds.channel) !== (expected.channel === undefined)) throw new Error('an unexpected connection')
   return expected
 }
 
-function sandboxOf(socket: Socket, { end }: Awaited): Sandbox {
+function arrive(who: Awaited, line: Line): void {
+  const { channel: socket, end, resolve } = who
+  if (!socket) {
+    line.close()
+    return
+  }
+  socket.removeAllListeners('data').removeAllListeners('close')
   const channel = openChannel(socket)
-  void channel.closed.then(end) // whatever is left of it goes with its connection
-  return openSandbox(channel, () => channel.close())
+  void channel.closed.then(() => {
+    line.close()
+    end() // whatever is left of it goes with its connection
+  })
+  resolve(openSandbox(channel, line, () => channel.close()))
 }

@@ -1,19 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { openCalls } from './calls.ts'
 import type { Begin, Channel, Question } from './channel.ts'
-import { type CallResult, FileRefused, type Reading, type Sandbox, SandboxLost } from './driver.ts'
+import { FileRefused, type Reading, type Sandbox, SandboxLost } from './driver.ts'
+import type { Line } from './line.ts'
 
 const count = z.int().nonnegative()
-const runAnswer = z.object({
-  code: z.int(),
-  stdout_bytes: count,
-  stdout_dropped: count,
-  stderr_dropped: count,
-  files_bytes: count,
-  ending: z.enum(['time', 'memory', 'processes', 'disk', 'cancelled']).nullable(),
-  lost: z.string().nullable(),
-})
-const outputPart = z.object({ part: z.enum(['stdout', 'stderr']) })
 const fileAnswer = z.object({ status: z.int(), reason: z.string().optional() })
 const filePart = z.object({ part: z.literal('file'), size: count, identity: z.string().max(100) })
 const fileRead = z.object({ whole: z.literal(true) })
@@ -21,11 +13,9 @@ const committed = z.object({ path: z.string() })
 const listing = z.array(z.object({ path: z.string(), size_bytes: count, modified_at: z.number() }))
 const names = z.array(z.string())
 
-/** Beyond a call's own time: the grace to interrupt it, ending it, and a machine that is busy. */
-const OVERTIME_MS = 10_000
 const FILE_MS = 30_000
 
-export function openSandbox(channel: Channel, end: () => void): Sandbox {
+export function openSandbox(channel: Channel, line: Line, end: () => void): Sandbox {
   const askFiles = async (header: object, more: Omit<Question, 'timeoutMs'> = {}) => {
     const answer = await channel.ask(header, { timeoutMs: FILE_MS, ...more })
     const { status, reason = 'refused' } = fileAnswer.parse(answer.header)
@@ -37,22 +27,7 @@ export function openSandbox(channel: Channel, end: () => void): Sandbox {
     ended: channel.closed,
     end,
 
-    async run({ kind, text, timeoutSeconds, onOutput }, signal) {
-      signal.throwIfAborted()
-      const asking = channel.ask(
-        { op: kind, timeout: timeoutSeconds, stream: onOutput !== undefined },
-        {
-          body: [Buffer.from(text)],
-          timeoutMs: timeoutSeconds * 1_000 + OVERTIME_MS,
-          ...(onOutput ? { onPart: ({ header, body }) => onOutput(outputPart.parse(header).part, body) } : {}),
-        },
-      )
-      const of = channel.latest()
-      const cancel = () => channel.tell({ op: 'cancel', id: 0, of })
-      signal.addEventListener('abort', cancel, { once: true })
-      const { header, body } = await asking.finally(() => signal.removeEventListener('abort', cancel))
-      return resultOf(runAnswer.parse(header), body)
-    },
+    run: openCalls(channel, line),
 
     async list(path) {
       return listing.parse(JSON.parse((await askFiles({ op: 'list', path })).body.toString()))
@@ -96,6 +71,7 @@ export function openSandbox(channel: Channel, end: () => void): Sandbox {
     },
   }
 }
+<<<<<<< HEAD
 
 /** What is not the one piece that was asked for ends the session: how much comes is known beforehand. */
 function pieceOf(offset: number, length: number, { begin, data }: Reading) {
@@ -126,3 +102,4 @@ function resultOf(header: z.output<typeof runAnswer>, body: Buffer): CallResult 
     files: text === '' ? [] : text.split('\0'),
   }
 }
+=======

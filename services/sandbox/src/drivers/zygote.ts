@@ -9,9 +9,11 @@ import type { Readable } from 'node:stream'
 import type { Log } from '@tollgate/telemetry'
 import { z } from 'zod'
 import type { Sandbox } from './driver.ts'
+import type { ZygoteConfig } from './environment.ts'
 import { makeFolder, socketIn } from './folders.ts'
 import { messageReader, packMessage } from './framing.ts'
 import { type Awaited, greet } from './greeting.ts'
+import { kinds, packOrder } from './orders.ts'
 
 /** The process that sessions are forked from, and the socket they come to us by. */
 export interface Zygote {
@@ -41,7 +43,7 @@ const fromZygote = z.union([
 ])
 
 /** Rejects with `Refused` when this machine does not allow what the level needs. */
-export async function startZygote(python: string, config: object, log: Log): Promise<Zygote> {
+export async function startZygote(python: string, config: ZygoteConfig, log: Log): Promise<Zygote> {
   const folder = await makeFolder()
   await mkdir(join(folder, 'root'))
   await mkdir(join(folder, 'sockets'), { mode: 0o700 })
@@ -50,7 +52,7 @@ export async function startZygote(python: string, config: object, log: Log): Pro
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
-    greet(socket, awaited)
+    greet(socket, awaited, config.limits.output_bytes)
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(socketIn(folder), resolve)
@@ -104,8 +106,8 @@ function creator(control: Socket, awaited: Map<number, Awaited>, gone: AbortSign
     if (gone.aborted) return Promise.reject(new Error('the zygote has ended'))
     numbers += 1
     const number = numbers
-    const ticket = randomBytes(16).toString('hex')
-    const end = () => void control.write(packMessage({ op: 'end', number }))
+    const ticket = randomBytes(16)
+    const end = () => void control.write(packOrder(kinds.end, number))
     return new Promise((resolve, reject) => {
       const settle = () => {
         clearTimeout(late)
@@ -128,7 +130,7 @@ function creator(control: Socket, awaited: Map<number, Awaited>, gone: AbortSign
           reject(error)
         },
       })
-      control.write(packMessage({ op: 'open', number, ticket }))
+      control.write(packOrder(kinds.open, number, ticket))
     })
   }
 }

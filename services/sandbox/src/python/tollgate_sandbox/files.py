@@ -148,6 +148,10 @@ class Workspace:
         self._empty_since = changed if is_empty else None
         return found
 
+    def empty_since(self):
+        """As the last snapshot found it: when the workspace became what it is, if it is certain to be empty since then."""
+        return self._empty_since
+
     def written(self, path):
         """What a snapshot would say of one file."""
         try:

@@ -1,40 +1,34 @@
 """The process that runs a session's Python: one namespace of variables for as long as it lives."""
 
 import ast
-import fcntl
 import importlib
 import importlib.metadata  # which `invalidate_caches` would load in every session
 import io
 import linecache
 import os
 import signal
-import struct
 import sys
+import threading
 import traceback
 import types
 import warnings
+from itertools import islice
 
-#: a call, as the supervisor sends it: its number and the length of its code
-CALL = struct.Struct(">II")
-#: its end, as the supervisor is told: the number again and the exit code
-DONE = struct.Struct(">Ii")
-
-#: above the descriptors a user's program may hold, so that closing everything it opened does not close these
-_HIGH = 200
+from .wires import HIGH, move_up
 
 
-def run(control, stdout, stderr):
-    """Never returns. The descriptors given are the supervisor's ends' counterparts."""
-    control, stdout, stderr = (_move_up(fd) for fd in (control, stdout, stderr))
-    null = _move_up(os.open("/dev/null", os.O_RDWR))
-    os.closerange(3, _HIGH)
-    _forget_ourselves()
-    _reseed()
+def run(wires, stdout, stderr):
+    """Never returns. Calls come by `wires`; the descriptors are what programs write to."""
+    stdout, stderr = move_up(stdout), move_up(stderr)
+    null = move_up(os.open("/dev/null", os.O_RDWR))
+    os.closerange(3, HIGH)
+    _renew()
     session = _Session(stdout, stderr, null)
+    session.rehearse()
+    wires.say_ready()
     while True:
-        number, length = CALL.unpack(_receive(control, CALL.size))
-        code = session.execute(_receive(control, length).decode("utf-8", "replace"))
-        _send(control, DONE.pack(number, code))
+        wire, number, code = wires.next_call()
+        wires.tell(wire, number, session.execute(code))
 
 
 class _Session:
@@ -47,8 +41,11 @@ class _Session:
         sys.modules["__main__"] = main
         self._variables = main.__dict__
         self._streams = {}
-        # `show()` has nothing to show on; the figure is saved, so this is no news
-        warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+
+    def rehearse(self):
+        """Does what every call does, so that the first one finds the memory it needs in place."""
+        self.execute("None")
+        self._cells = 0
 
     def execute(self, code):
         """Runs one piece of code and says its exit code; whatever it raises was written to stderr."""
@@ -103,10 +100,13 @@ class _Session:
                 stream = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
                 self._streams[name] = stream
             setattr(sys, name, stream)
-        sys.stdin = io.TextIOWrapper(io.FileIO(0, "r", closefd=False), encoding="utf-8")
+        stdin = self._streams.get("stdin")
+        if stdin is None or stdin.closed:
+            self._streams["stdin"] = stdin = io.TextIOWrapper(io.FileIO(0, "r", closefd=False), encoding="utf-8")
+        sys.stdin = stdin
         sys.displayhook = sys.__displayhook__
         signal.signal(signal.SIGINT, self._interrupt)
-        importlib.invalidate_caches()  # modules may have been written since the last look
+        _look_again()
 
     def _interrupt(self, _number, _frame):
         if self._running:
@@ -150,48 +150,37 @@ def _free_name():
     return f"figure-{number}.png"
 
 
+#: folders in which modules were looked for before any program ran, and our own modules, which nobody may import
+_known_folders = 0
 _ours = ()
 
 
-def remember_ourselves():
-    """Run by the zygote: a session that looked over all modules for ours would copy the pages with their names."""
-    global _ours
-    _ours = tuple(name for name in sys.modules if name == "zygote" or name.split(".")[0] == __package__)
-
-
-def _forget_ourselves():
-    """Leaves the interpreter as a fresh one would be: no module of ours, an empty command line."""
+def prepare():
+    """Run once by the zygote, for all sessions: leaves the interpreter as a fresh one would be, with no module of ours to
+    be seen, and does what would copy memory in each session."""
+    global _known_folders, _ours
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for name in _ours:
-        del sys.modules[name]
+    names = [name for name in sys.modules if name == "zygote" or name.split(".")[0] == __package__]
+    _ours = tuple(sys.modules.pop(name) for name in names)
     sys.path[:] = ["", *(path for path in sys.path if path not in ("", here))]
     sys.argv[:] = [""]
+    # `show()` has nothing to show on; the figure is saved, so this is no news
+    warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+    _known_folders = len(sys.path_importer_cache)
 
 
-def _reseed():
-    """Forks share the zygote's memory, the state of its random numbers too."""
+def _look_again():
+    """Modules may have been written since the last look, into folders that a program can write to."""
+    finders = sys.path_importer_cache
+    for finder in islice(reversed(finders.values()), max(0, len(finders) - _known_folders)):
+        if hasattr(finder, "invalidate_caches"):
+            finder.invalidate_caches()
+
+
+def _renew():
+    """Forks share the zygote's memory: the state of its random numbers, and what it is called, are not for them."""
     for name in ("random", "numpy.random"):
         module = sys.modules.get(name)
         if module is not None:
             module.seed()
-
-
-def _move_up(fd):
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
-    os.close(fd)
-    return high
-
-
-def _receive(control, length):
-    data = b""
-    while len(data) < length:
-        piece = os.read(control, length - len(data))
-        if not piece:
-            os._exit(0)
-        data += piece
-    return data
-
-
-def _send(control, data):
-    while data:
-        data = data[os.write(control, data) :]
+    threading.main_thread()._set_native_id()

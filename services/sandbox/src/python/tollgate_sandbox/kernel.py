@@ -60,6 +60,15 @@ def prctl(option, *arguments):
     return _check(libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)), f"prctl {option}")
 
 
+_fork = ctypes.PyDLL(None, use_errno=True).fork
+
+
+def fork():
+    """Like os.fork() without what that does for processes with threads, and has every loaded library do: of this kind are
+    neither the zygote nor a supervisor, and it takes longer than all else at the beginning of a session."""
+    return _check(_fork(), "fork")
+
+
 def unshare(flags):
     syscall("unshare", ctypes.c_long(flags))
 

@@ -33,6 +33,8 @@ class NsLevel:
         self._own_users = os.geteuid() == 0
         self._landlock = landlock.version()
         self._zygote_pids = -1
+        self._filter = b""
+        self._hidden = ()
         self.sockets = root.SOCKETS
 
     def describe(self):
@@ -45,6 +47,9 @@ class NsLevel:
 
         Returns 0 in that process; the caller stays outside and gets its number, to wait for it.
         """
+        if not seccomp.is_possible():
+            raise OSError(0, f"no filter for {kernel.MACHINE}", "seccomp")
+        self._filter = seccomp.build(inet=True, unix=True, own_root=True, own_user=True)
         user, group = os.geteuid(), os.getegid()
         proc = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         kernel.unshare(kernel.NEWPID if self._own_users else kernel.NEWPID | kernel.NEWUSER)
@@ -58,13 +63,14 @@ class NsLevel:
         kernel.unshare(kernel.NEWNS)
         root.build(os.path.join(self._folder, "root"), os.path.join(self._folder, "sockets"), _INSIDE_USER)
         self._zygote_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._hidden = tuple(path for path in _HIDDEN if os.path.exists(path))
         return 0
 
     def fork(self):
         """Like os.fork(), but the child is process 1 of a namespace."""
         kernel.unshare(kernel.NEWPID)
         try:
-            child = os.fork()
+            child = kernel.fork()
         except OSError:
             kernel.setns(self._zygote_pids, kernel.NEWPID)
             raise
@@ -109,7 +115,7 @@ class NsLevel:
         if self._landlock:
             writable = [self.workspace, self.temporary, "/dev/shm"]
             landlock.restrict(read=["/"], write=writable, devices=root.DEVICE_PATHS, network=True)
-        seccomp.install(seccomp.build(inet=True, unix=True, own_root=True, own_user=True))
+        seccomp.install(self._filter)
 
     def enter_program(self, _channel):
         """Run by each process that is about to run a user's code; it is confined already."""
@@ -148,9 +154,8 @@ class NsLevel:
         kernel.mount("proc", _STAGE, "proc", plain | kernel.MS_NOEXEC)
         kernel.unmount("/proc")
         kernel.mount(_STAGE, "/proc", None, kernel.MS_MOVE)
-        for name in _HIDDEN:
-            if os.path.exists(name):
-                kernel.mount("/dev/null", name, None, kernel.MS_BIND)
+        for path in self._hidden:
+            kernel.mount("/dev/null", path, None, kernel.MS_BIND)
         kernel.restrict_mount("/proc", kernel.ATTR_RDONLY)
         kernel.unmount(self.sockets)
 

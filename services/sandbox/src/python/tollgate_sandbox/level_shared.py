@@ -39,6 +39,7 @@ class SharedLevel:
         self._removers = set()
         self._limits = config["limits"]
         self._held = -1
+        self._filter = b""
         # where users are shared, the kernel would let a signal go to any of the user's processes; and where Landlock
         # does not scope signals, to the supervisor
         self.guards_signals = not self.own_users or self._abi < _SCOPES_SIGNALS
@@ -54,6 +55,7 @@ class SharedLevel:
             # the kernel counts by user, the server's own threads among them
             own = _tasks_of(os.geteuid())
             self._limits["process_quota"] = own + _SHARED_SESSIONS * self._limits["processes"]
+        self._filter = seccomp.build(inet=False, unix=False, own_root=False, own_user=self.own_users)
         os.mkdir(self._sessions)
         for folder in (os.path.dirname(self._sessions), self._sessions):
             os.chmod(folder, 0o711)
@@ -76,7 +78,7 @@ class SharedLevel:
             raise OSError(0, f"ABI {self._abi} is too old for sessions that share a user", "Landlock")
 
     def fork(self):
-        return os.fork()
+        return kernel.fork()
 
     def end(self, pid, _slot):
         processes.end_descendants(pid)
@@ -105,7 +107,7 @@ class SharedLevel:
         kernel.refuse_new_privileges()
         kernel.hide_memory()
         self._restrict(["/proc"])
-        seccomp.install(seccomp.build(inet=False, unix=False, own_root=False, own_user=self.own_users))
+        seccomp.install(self._filter)
 
     def enter_program(self, channel):
         kernel.die_with_parent()

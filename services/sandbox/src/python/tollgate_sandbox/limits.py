@@ -5,8 +5,8 @@ import resource
 MIB = 1024 * 1024
 
 
-def limit_program(limits):
-    """For a process that runs a user's code, and all it starts. No limit is ever raised."""
+def of_program(limits):
+    """What `limit_program` sets, worked out once for all sessions. No limit is ever raised."""
     wanted = {
         "RLIMIT_AS": limits["memory_bytes"],
         "RLIMIT_NPROC": limits.get("process_quota", limits["processes"]),
@@ -18,18 +18,20 @@ def limit_program(limits):
         "RLIMIT_CORE": 0,
         "RLIMIT_RTPRIO": 0,
     }
-    for name, value in wanted.items():
-        _lower(getattr(resource, name, None), value)
+    kinds = ((getattr(resource, name, None), value) for name, value in wanted.items())
+    return tuple((kind, _lowered(kind, value)) for kind, value in kinds if kind is not None and value is not None)
+
+
+def limit_program(lowered):
+    """For a process that runs a user's code, and all it starts."""
+    for kind, value in lowered:
+        resource.setrlimit(kind, (value, value))
 
 
 def limit_supervisor():
-    _lower(resource.RLIMIT_CORE, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _lower(kind, value):
-    if kind is None or value is None:
-        return
+def _lowered(kind, value):
     _soft, hard = resource.getrlimit(kind)
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(kind, (value, value))
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -1,51 +1,15 @@
 """Starting the processes that run a user's code, and collecting what they write."""
 
 import os
+import select
 import signal
 import socket
 
-from . import interpreter, kernel, launcher, limits, processes, signals
+from . import interpreter, kernel, launcher, limits, processes, signals, wires
 
-_CHUNK = 1 << 16
 _START_SECONDS = 5
 #: behind the server and the supervisors, which answer for everybody
 _NICE = 5
-
-
-class Output:
-    """What came out of one pipe: the first bytes of it, and how many more there were."""
-
-    def __init__(self, most):
-        self.most = most
-        self.kept = bytearray()
-        self.dropped = 0
-
-    def add(self, data):
-        room = max(0, self.most - len(self.kept))
-        self.kept += data[:room]
-        self.dropped += max(0, len(data) - room)
-
-
-def drain(fd, output, most=4 * _CHUNK):
-    """Takes what is there, but no endless stream at once. False when nothing will come any more."""
-    taken = 0
-    while taken < most:
-        try:
-            data = os.read(fd, _CHUNK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        if not data:
-            return False
-        taken += len(data)
-        output.add(data)
-    return True
-
-
-def drain_all(fd, output):
-    """Everything that was written up to now; a pipe holds little, and a writer that goes on is not waited for."""
-    drain(fd, output, most=1 << 20)
 
 
 class Process:
@@ -53,16 +17,20 @@ class Process:
 
     def __init__(self, level, limits_, run):
         """`run` is called in the new process, and does not return."""
-        channel, theirs = socket.socketpair()
-        self.pid = os.fork()
+        channel, theirs = socket.socketpair() if level.guards_signals else (None, None)
+        self.pid = kernel.fork()
         if self.pid == 0:
-            channel.close()
             _become(level, limits_, theirs, run)
-        theirs.close()
         self.exited = os.pidfd_open(self.pid)
-        with channel:
-            channel.settimeout(_START_SECONDS)
-            self.guard = signals.Guard(channel) if level.guards_signals else None
+        self.guard = None
+        if channel:
+            theirs.close()
+            with channel:
+                channel.settimeout(_START_SECONDS)
+                self.guard = signals.Guard(channel)
+
+    def has_ended(self):
+        return bool(select.select([self.exited], (), (), 0)[0])
 
     def wait(self):
         """The exit code, once it has ended."""
@@ -78,10 +46,10 @@ class Program(Process):
     """One that runs a user's code: what it writes comes by two pipes."""
 
     def __init__(self, level, limits_, run):
-        """`run` is given the ends to write to."""
+        """`run` is given this, and the ends to write to."""
         self.stdout, stdout = _pipe()
         self.stderr, stderr = _pipe()
-        super().__init__(level, limits_, lambda: run(stdout, stderr))
+        super().__init__(level, limits_, lambda: run(self, stdout, stderr))
         for fd in (stdout, stderr):
             os.close(fd)
 
@@ -98,20 +66,27 @@ def _pipe():
 
 
 class Interpreter:
-    """The process with the session's variables."""
+    """The process with the session's variables. `line` is the socket by which the server calls it without us, if any."""
 
-    def __init__(self, level, limits_):
+    def __init__(self, level, limits_, line=None):
         self.control, theirs = socket.socketpair()
-        self.calls = 0
-        self.program = Program(
-            level, limits_, lambda stdout, stderr: interpreter.run(theirs.detach(), stdout, stderr)
-        )
+        self._number = 0
+        self._line = line and wires.Line(line)
+
+        def run(program, stdout, stderr):
+            outputs = (program.stdout, program.stderr)
+            ours = wires.Wires(theirs.detach(), self._line, outputs, level.workspace, limits_["output_bytes"])
+            interpreter.run(ours, stdout, stderr)
+
+        self.program = Program(level, limits_, run)
         theirs.close()
         self.control.setblocking(False)
+        if line:
+            line.close()
 
-    def call(self, code):
-        self.calls += 1
-        data = interpreter.CALL.pack(self.calls, len(code)) + code
+    def call(self, number, code):
+        self._number = number
+        data = wires.CALL.pack(number, len(code)) + code
         sent = self.control.send(data)
         if sent == len(data):
             return
@@ -121,13 +96,18 @@ class Interpreter:
         finally:
             self.control.setblocking(False)
 
+    def take_over(self, number):
+        """A call that the server made by the line. False when it has not begun, or its end went there or is about to."""
+        self._number = number
+        return self._line is not None and (self._line.take_over() or self.program.has_ended())
+
     def result(self):
         """The exit code of the call. ValueError when something else came, or the end: the program has our channel."""
         data = self.control.recv(1 << 12)
-        if len(data) != interpreter.DONE.size:
+        if len(data) != wires.ENDED.size:
             raise ValueError("unexpected words")
-        number, code = interpreter.DONE.unpack(data)
-        if number != self.calls:
+        number, code = wires.ENDED.unpack(data)
+        if number != self._number:
             raise ValueError("unexpected number")
         return code
 
@@ -141,6 +121,8 @@ class Interpreter:
     def close(self):
         self.control.close()
         self.program.close()
+        if self._line:
+            self._line.close()
 
 
 class NotStarted(Exception):
@@ -215,7 +197,7 @@ class LaunchedCommand:
 def shell_command(level, limits_, shell, environment, text):
     """A program that is a shell, given a command."""
 
-    def run(stdout, stderr):
+    def run(_program, stdout, stderr):
         null = os.open("/dev/null", os.O_RDWR)
         for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
             os.dup2(source, target)
@@ -236,9 +218,10 @@ def _become(level, limits_, channel, run):
         os.umask(0o022)
         os.nice(_NICE)
         kernel.show_memory()
-        limits.limit_program(limits_)
+        limits.limit_program(limits_["of_program"])
         level.enter_program(channel)
-        channel.close()
+        if channel:
+            channel.close()
         run()
     except BaseException:  # nobody above could tell the user; the exit code says that it never began
         os._exit(126)

@@ -2,7 +2,7 @@
 
 import time
 
-from . import program
+from .output import Output
 
 
 class Run:
@@ -15,8 +15,8 @@ class Run:
         self.listens_from = 0.0
         self.deadline = time.monotonic() + timeout
         self.timeout = timeout
-        self.stdout = program.Output(output_bytes)
-        self.stderr = program.Output(output_bytes)
+        self.stdout = Output(output_bytes)
+        self.stderr = Output(output_bytes)
         #: the shell, if that is what runs, and what it was given
         self.text = None
         self.command = None

@@ -42,7 +42,7 @@ def _refuse(error):
 
 
 def build(inet, unix, own_root, own_user):
-    """A filter program. `inet`: there is a network of the session's own; `unix`: sockets with names may be made;
+    """A filter program, ready to be installed. `inet`: there is a network of the session's own; `unix`: sockets with names may be made;
     `own_root`, `own_user`: the session shares neither files nor its user with the server."""
     column = 0 if MACHINE == "x86_64" else 1
     program = [
@@ -101,7 +101,7 @@ def build(inet, unix, own_root, own_user):
     )
     on(calls.SOCKET, *_socket_rules(inet, unix))
     program.append(_op(_RETURN, _ALLOW))
-    return program
+    return b"".join(program)
 
 
 def _one_of(values):
@@ -168,10 +168,11 @@ def build_signal_questions():
     for name, numbers in calls.SIGNALS.items():
         if name != "kill":
             program += [_op(_EQUAL, numbers[column], 0, 1), _op(_RETURN, _NOTIFY)]
-    return program + [_op(_RETURN, _ALLOW)]
+    return b"".join(program) + _op(_RETURN, _ALLOW)
 
 
 _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
+_OP_BYTES = 8
 
 
 def install(program):
@@ -185,7 +186,6 @@ def install_with_listener(program):
 
 
 def _set_filter(program, flags):
-    code = b"".join(program)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    header = struct.pack("=HxxxxxxQ", len(program), ctypes.addressof(buffer))
+    buffer = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("=HxxxxxxQ", len(program) // _OP_BYTES, ctypes.addressof(buffer))
     return syscall("seccomp", ctypes.c_long(_SET_MODE_FILTER), ctypes.c_long(flags), ctypes.c_char_p(header))

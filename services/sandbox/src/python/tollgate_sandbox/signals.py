@@ -19,11 +19,13 @@ _REQUEST = struct.Struct("=QII iIQ 6Q")
 _ANSWER = struct.Struct("=QqiI")
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _CONTINUE = 1
+#: made once for all sessions
+_QUESTIONS = seccomp.build_signal_questions() if seccomp.is_possible() else b""
 
 
 def guard_program(channel):
     """In the program: from here on the other end of `channel` is asked about every signal."""
-    listener = seccomp.install_with_listener(seccomp.build_signal_questions())
+    listener = seccomp.install_with_listener(_QUESTIONS)
     try:
         channel.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))])
     finally:

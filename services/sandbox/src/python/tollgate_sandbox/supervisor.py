@@ -9,6 +9,7 @@ import select
 import time
 
 from . import file_service, files, framing, processes, program, watch
+from .output import Output, drain, drain_all
 from .run import Run
 
 _WATCH_SECONDS = 0.05
@@ -23,17 +24,14 @@ _MAX_FILES = 1_000
 
 
 class Supervisor:
-    def __init__(self, level, config, channel):
+    def __init__(self, level, config, channel, line):
+        """`line`: the interpreter's own connection to the server, by which calls come that are over before they matter here."""
         self._level = level
         self._limits = config["limits"]
         self._grace = config["grace_seconds"]
         self._shell = config["shell"]
-        self._environment = {
-            **config["environment"],
-            "HOME": level.workspace,
-            "TMPDIR": level.temporary,
-            "MPLCONFIGDIR": level.temporary,
-        }
+        self._environment = os.environ
+        self._line = line
         self._channel = channel
         self._channel_fd = channel.fileno()
         #: what is listened to between calls and in a short one, for as long as the interpreter is the same
@@ -52,11 +50,8 @@ class Supervisor:
 
     def serve(self):
         """Until the server is gone; then nothing of the session is left."""
-        os.environ.clear()
-        os.environ.update(self._environment)
         self._channel.setblocking(False)
-        self._start_interpreter()
-        self._send({"ready": True})
+        self._start_interpreter(self._line)
         try:
             while True:
                 self._turn()
@@ -145,6 +140,11 @@ class Supervisor:
             operation = header["op"]
             if operation in ("python", "shell"):
                 self._begin(header, body)
+            elif operation == "look":
+                self._quiet, self._next_watch = False, 0.0
+            elif operation == "made":
+                names, since = _joined(self._made()), self._files.empty_since()
+                self._send({"id": header["id"], "empty_since": since and str(since)}, names)
             elif operation == "cancel":
                 if self._run is not None and self._run.request == header["of"]:
                     self._run.ending = "cancelled"
@@ -164,11 +164,17 @@ class Supervisor:
             run.command = self._launched(run.text) or self._forked(run.text)
             self._run = run
             return
+        if header["begun"]:
+            if self._interpreter.take_over(header["number"]):
+                self._run = run
+            else:
+                self._send({"id": run.request, "not_taken": True})
+            return
         for fd in (self._interpreter.program.stdout, self._interpreter.program.stderr):
-            program.drain_all(fd, program.Output(0))  # what threads of earlier calls said since then
+            drain_all(fd, Output(0))  # what threads of earlier calls said since then
         self._run = run
         try:
-            self._interpreter.call(body)
+            self._interpreter.call(header["number"], body)
         except OSError:
             pass  # it ended between the calls, or does not listen: its end or the deadline will tell
 
@@ -200,7 +206,7 @@ class Supervisor:
     def _collect(self, fd, output):
         run = self._run
         before = len(output.kept)
-        if not program.drain(fd, output):
+        if not drain(fd, output):
             run.silent.add(fd)
         if run.streams and len(output.kept) > before:
             name = "stdout" if output is run.stdout else "stderr"
@@ -266,16 +272,16 @@ class Supervisor:
     def _restart_interpreter(self, run):
         """What the old one wrote is still in its pipes."""
         if run is not None and run.command is None:
-            program.drain_all(self._interpreter.program.stdout, run.stdout)
-            program.drain_all(self._interpreter.program.stderr, run.stderr)
+            drain_all(self._interpreter.program.stdout, run.stdout)
+            drain_all(self._interpreter.program.stderr, run.stderr)
         self._level.end_processes()
         self._drop_launcher()
         self._interpreter.close()
         self._interpreter = None
         self._start_interpreter()
 
-    def _start_interpreter(self):
-        self._interpreter = program.Interpreter(self._level, self._limits)
+    def _start_interpreter(self, line=None):
+        self._interpreter = program.Interpreter(self._level, self._limits, line)
         self._pollers.clear()
 
     def _finish(self, code, lost=None):
@@ -283,13 +289,11 @@ class Supervisor:
         run, self._run = self._run, None
         source = self._source(run)
         if run.command is not None or lost is None:
-            program.drain_all(source.stdout, run.stdout)
-            program.drain_all(source.stderr, run.stderr)
+            drain_all(source.stdout, run.stdout)
+            drain_all(source.stderr, run.stderr)
         if run.command is not None:
             run.command.close()
-        now = self._files.snapshot()
-        made = sorted(path for path, written in now.items() if self._seen.get(path) != written)
-        self._seen = now
+        names = _joined(self._made())
         if run.ending in ("time", "cancelled"):
             code = _TIMED_OUT  # whatever the program made of being interrupted
         header = {
@@ -301,10 +305,16 @@ class Supervisor:
             "ending": run.ending,
             "lost": lost,
         }
-        names = "\0".join(made[:_MAX_FILES]).encode("utf-8")
         header["files_bytes"] = len(names)
         self._send(header, bytes(run.stdout.kept) + bytes(run.stderr.kept) + names)
         self._quiet = False  # until the next look, which a call that follows at once need not pay for
+
+    def _made(self):
+        """What plain files are new, or changed, since the last look."""
+        now = self._files.snapshot()
+        made = sorted(path for path, written in now.items() if self._seen.get(path) != written)
+        self._seen = now
+        return made
 
     def _serve_file(self, header, body):
         path = self._file_service.serve(header, body)
@@ -313,3 +323,7 @@ class Supervisor:
 
     def _send(self, header, body=b""):
         framing.send(self._channel, header, body)
+
+
+def _joined(paths):
+    return "\0".join(paths[:_MAX_FILES]).encode("utf-8")

@@ -7,13 +7,19 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import sys
 import traceback
 
-from . import framing, interpreter, processes
+from . import framing, interpreter, limits, processes
 from .level_ns import NsLevel
 from .level_shared import SharedLevel
 from .supervisor import Supervisor
+
+#: what the server orders, and how a session's connections say whose they are: which of these, its number, its ticket
+ORDER = struct.Struct(">BI16s")
+_OPEN = 1
+_CHANNEL, _LINE = 1, 2
 
 LEVELS = {"ns": NsLevel, "landlock-uid": SharedLevel, "landlock": SharedLevel, "process": SharedLevel}
 
@@ -31,8 +37,10 @@ def run(control):
     if inside:
         _wait_outside(control, config, inside)
     _preload(config, os.path.join(level.sockets, "preload"))
-    interpreter.remember_ourselves()
+    config["limits"]["of_program"] = limits.of_program(config["limits"])
+    interpreter.prepare()
     # collected garbage and reference counts would each copy pages that sessions share
+    _set_environment(config, level.workspace, level.temporary)
     gc.collect()
     gc.freeze()
     framing.send(control, {"ready": level.describe(), "python": sys.version.split()[0]})
@@ -52,14 +60,23 @@ def _preload(config, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _set_environment(config, home, temporary):
+    """That of programs. Most of it is the same for all sessions, and at some levels all."""
+    places = {"HOME": home, "TMPDIR": temporary, "MPLCONFIGDIR": temporary}
+    if home is None or places.items() <= os.environ.items():
+        return
+    os.environ.clear()
+    os.environ.update(config["environment"], **places)
+
+
 class Zygote:
     def __init__(self, control, level, config):
         self._control = control
         self._level = level
         self._config = config
-        self._reader = framing.Reader(control)
         self._sessions = {}
-        control.setblocking(False)
+        control.setblocking(True)
+        self._address = f"{level.sockets}/s"
         # the end of a child is an event like the server's messages
         self._woken, wake = os.pipe()
         os.set_blocking(self._woken, False)
@@ -78,38 +95,47 @@ class Zygote:
                     if fd == self._woken:
                         self._reap()
                     else:
-                        for header, _body in self._reader.read():
-                            self._obey(header)
+                        self._obey()
         except framing.Closed:
             self._end_all()
             shutil.rmtree(self._config["folder"], ignore_errors=True)
             os._exit(0)
 
-    def _obey(self, header):
-        if header["op"] == "open":
-            self._open(header["number"], header["ticket"])
-        elif header["op"] == "end":
-            for pid, session in self._sessions.items():
-                if session[0] == header["number"]:
-                    self._level.end(pid, session[1])
+    def _obey(self):
+        """Orders come one by one, each as long as the other."""
+        order = self._control.recv(ORDER.size, socket.MSG_WAITALL)
+        if len(order) != ORDER.size:
+            raise framing.Closed
+        kind, number, ticket = ORDER.unpack(order)
+        if kind == _OPEN:
+            self._open(number, ticket)
+            return
+        for pid, session in self._sessions.items():
+            if session[0] == number:
+                self._level.end(pid, session[1])
 
     def _open(self, number, ticket):
         slot = self._free_slot()
-        channel = socket.socket(socket.AF_UNIX)
+        sockets = []
         try:
-            channel.connect(f"{self._level.sockets}/s")
-            framing.send(channel, {"number": number, "ticket": ticket})
+            for kind in (_CHANNEL, _LINE):
+                sockets.append(socket.socket(socket.AF_UNIX))
+                sockets[-1].connect(self._address)
+                sockets[-1].sendall(ORDER.pack(kind, number, ticket))
             pid = self._level.fork()
-        except (OSError, framing.Closed) as error:
-            channel.close()
+        except OSError as error:
+            for each in sockets:
+                each.close()
             framing.send(self._control, {"failed": number, "reason": _reason(error)})
+            self._control.setblocking(True)
             return
         if pid == 0:
-            self._become_session(channel, slot)
-        channel.close()
+            self._become_session(*sockets, slot)
+        for each in sockets:
+            each.close()
         self._sessions[pid] = (number, slot)
 
-    def _become_session(self, channel, slot):
+    def _become_session(self, channel, line, slot):
         """In the child: lets go of the zygote's things first, and never returns."""
         try:
             signal.set_wakeup_fd(-1)
@@ -119,7 +145,8 @@ class Zygote:
             os.close(self._wake)
             self._sessions.clear()
             self._level.enter(slot)
-            Supervisor(self._level, self._config, channel).serve()
+            _set_environment(self._config, self._level.workspace, self._level.temporary)
+            Supervisor(self._level, self._config, channel, line).serve()
         except BaseException:
             traceback.print_exc()  # to the server's log
             os._exit(1)

@@ -1,0 +1,151 @@
+import { z } from 'zod'
+import type { Channel } from './channel.ts'
+import type { Call, CallResult } from './driver.ts'
+import type { Line, LineAnswer } from './line.ts'
+
+const count = z.int().nonnegative()
+const ended = z.object({
+  code: z.int(),
+  stdout_bytes: count,
+  stdout_dropped: count,
+  stderr_dropped: count,
+  files_bytes: count,
+  ending: z.enum(['time', 'memory', 'processes', 'disk', 'cancelled']).nullable(),
+  lost: z.string().nullable(),
+})
+const notTaken = z.object({ not_taken: z.literal(true) })
+const supervisedAnswer = z.union([ended, notTaken])
+const outputPart = z.object({ part: z.enum(['stdout', 'stderr']) })
+const madeAnswer = z.object({ empty_since: z.string().regex(/^\d+$/).nullable() })
+
+/** Beyond a call's own time: the grace to interrupt it, ending it, and a machine that is busy. */
+const OVERTIME_MS = 10_000
+/** How long a call is nobody's but the interpreter's, whose pipes hold what it writes until then. */
+const SHORT_MS = 5
+/** For a look at a folder. */
+const ANSWER_MS = 10_000
+/** What short calls leave behind, threads and processes, is looked at this long after the first of them. */
+const LOOK_MS = 500
+/** Changes that are nearer to each other may bear the same time. */
+const CLOCK_MS = 100
+
+interface Supervised {
+  /** Undefined when the call has not begun yet, or has ended before the supervisor heard of it. */
+  answer: Promise<CallResult | undefined>
+  cancel(): void
+}
+
+/**
+ * The calls of one session. Python is given to its interpreter directly, and to the supervisor's care when it takes longer
+ * than a moment; commands, and what is to be heard while it is written, are the supervisor's from the beginning.
+ */
+export function openCalls(channel: Channel, line: Line): (call: Call, signal: AbortSignal) => Promise<CallResult> {
+  let number = 0
+  let emptySince = line.emptySince
+  let look: NodeJS.Timeout | undefined
+  void channel.closed.then(() => clearTimeout(look))
+
+  const supervise = ({ kind, text, timeoutSeconds, onOutput }: Call, isBegun: boolean): Supervised => {
+    const asking = channel.ask(
+      { op: kind, number, begun: isBegun, timeout: timeoutSeconds, stream: onOutput !== undefined },
+      {
+        body: isBegun ? [] : [Buffer.from(text)],
+        timeoutMs: timeoutSeconds * 1_000 + OVERTIME_MS,
+        ...(onOutput ? { onPart: ({ header, body }) => onOutput(outputPart.parse(header).part, body) } : {}),
+      },
+    )
+    const of = channel.latest()
+    return {
+      answer: asking.then(({ header, body }) => {
+        const answer = supervisedAnswer.parse(header)
+        return 'not_taken' in answer ? undefined : resultOf(answer, body)
+      }),
+      cancel: () => channel.tell({ op: 'cancel', id: 0, of }),
+    }
+  }
+
+  const supervised = async (call: Call, signal: AbortSignal): Promise<CallResult> => {
+    const { answer, cancel } = supervise(call, false)
+    signal.addEventListener('abort', cancel, { once: true })
+    const result = await answer.finally(() => signal.removeEventListener('abort', cancel))
+    if (!result) throw new Error('the supervisor knows nothing of a call that it was given')
+    return result
+  }
+
+  const short = async (call: Call, signal: AbortSignal): Promise<CallResult> => {
+    const began = Date.now()
+    const latest = began + call.timeoutSeconds * 1_000 + OVERTIME_MS
+    let late: NodeJS.Timeout | undefined
+    let care: Supervised | undefined
+    let pause = SHORT_MS
+    let cancel = () => {}
+    const result = await new Promise<LineAnswer | CallResult>((resolve, reject) => {
+      const again = (answer: CallResult | undefined) => {
+        if (answer) return resolve(answer)
+        care = undefined
+        pause *= 2
+        late = setTimeout(takeOver, pause)
+      }
+      const takeOver = () => {
+        if (care) return
+        clearTimeout(late)
+        // neither its end nor the supervisor's word in all that time: a program has put itself in between
+        if (Date.now() > latest) channel.close()
+        care = supervise(call, true)
+        if (signal.aborted) care.cancel()
+        care.answer.then(again, reject)
+      }
+      cancel = () => {
+        if (care) care.cancel()
+        else takeOver()
+      }
+      late = setTimeout(takeOver, SHORT_MS)
+      signal.addEventListener('abort', cancel, { once: true })
+      line.call(number, Buffer.from(call.text), resolve, takeOver)
+    }).finally(() => {
+      clearTimeout(late)
+      signal.removeEventListener('abort', cancel)
+      line.forget()
+    })
+    // the next call must not be taken for the one that is over
+    await care?.answer
+    clearTimeout(late)
+    if (!('changed' in result)) return result
+    look ??= setTimeout(() => {
+      look = undefined
+      channel.tell({ op: 'look', id: 0 })
+    }, LOOK_MS).unref()
+    const { code, stdout, stderr, changed } = result
+    const isEmpty = changed === emptySince && began > Number(emptySince / 1_000_000n) + CLOCK_MS
+    return { exitCode: code, stdout, stderr, ending: undefined, lost: undefined, files: isEmpty ? [] : await made() }
+  }
+
+  /** Files that were made since the last look at them. */
+  const made = async (): Promise<string[]> => {
+    const { header, body } = await channel.ask({ op: 'made' }, { timeoutMs: ANSWER_MS })
+    const since = madeAnswer.parse(header).empty_since
+    if (since !== null) emptySince = BigInt(since)
+    return namesOf(body)
+  }
+
+  return (call, signal) => {
+    signal.throwIfAborted()
+    if (call.kind === 'shell') return supervised(call, signal)
+    number += 1
+    return line.isOpen && !call.onOutput ? short(call, signal) : supervised(call, signal)
+  }
+}
+
+function resultOf(header: z.output<typeof ended>, body: Buffer): CallResult {
+  const files = body.length - header.files_bytes
+  return {
+    stdout: { bytes: body.subarray(0, header.stdout_bytes), dropped: header.stdout_dropped },
+    stderr: { bytes: body.subarray(header.stdout_bytes, files), dropped: header.stderr_dropped },
+    exitCode: header.code,
+    ending: header.ending ?? undefined,
+    lost: header.lost ?? undefined,
+    files: namesOf(body.subarray(files)),
+  }
+}
+
+const namesOf = (joined: Buffer): string[] => (joined.length === 0 ? [] : joined.toString('utf8').split('\0'))
