@@ -71,7 +71,6 @@ export function openSandbox(channel: Channel, line: Line, end: () => void): Sand
     },
   }
 }
-<<<<<<< HEAD
 
 /** What is not the one piece that was asked for ends the session: how much comes is known beforehand. */
 function pieceOf(offset: number, length: number, { begin, data }: Reading) {
@@ -89,17 +88,3 @@ function pieceOf(offset: number, length: number, { begin, data }: Reading) {
 function checkWhole(header: unknown): void {
   if (!fileRead.safeParse(header).success) throw new FileRefused(409, 'the file changed while it was read')
 }
-
-function resultOf(header: z.output<typeof runAnswer>, body: Buffer): CallResult {
-  const files = body.length - header.files_bytes
-  const text = body.toString('utf8', files)
-  return {
-    stdout: { bytes: body.subarray(0, header.stdout_bytes), dropped: header.stdout_dropped },
-    stderr: { bytes: body.subarray(header.stdout_bytes, files), dropped: header.stderr_dropped },
-    exitCode: header.code,
-    ending: header.ending ?? undefined,
-    lost: header.lost ?? undefined,
-    files: text === '' ? [] : text.split('\0'),
-  }
-}
-=======

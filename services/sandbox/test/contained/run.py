@@ -32,5 +32,5 @@ if user:
     kernel.die_with_parent()
 kernel.refuse_new_privileges()
 profile = os.environ.pop("TEST_SECCOMP_PROFILE", None)
-seccomp.install(b"".join(shipped.build(profile) if profile else shipped.refusing_namespaces()))
+seccomp.Filter(shipped.build(profile) if profile else shipped.refusing_namespaces()).install()
 os.execv(program[0], program)

@@ -12,6 +12,7 @@ import threading
 import traceback
 import types
 import warnings
+from _signal import signal as _set_handler  # without the names that `signal` looks up for its numbers
 from itertools import islice
 
 from .wires import HIGH, move_up
@@ -105,7 +106,7 @@ class _Session:
             self._streams["stdin"] = stdin = io.TextIOWrapper(io.FileIO(0, "r", closefd=False), encoding="utf-8")
         sys.stdin = stdin
         sys.displayhook = sys.__displayhook__
-        signal.signal(signal.SIGINT, self._interrupt)
+        _set_handler(signal.SIGINT, self._interrupt)
         _look_again()
 
     def _interrupt(self, _number, _frame):

@@ -1,10 +1,8 @@
 """The Linux calls that Python has no name for."""
 
 import ctypes
-import fcntl
 import os
 import platform
-import socket
 import struct
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -36,6 +34,9 @@ ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 1, 4, 24, 36
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 _LAST_CAPABILITY = 40
+
+_AF_INET, _SOCK_DGRAM, _SIOCSIFFLAGS = 2, 2, 0x8914
+_LOOPBACK_UP = ctypes.c_char_p(struct.pack("16sH14x", b"lo", 0x1 | 0x40))
 
 RESOLVE_NO_MAGICLINKS, RESOLVE_BENEATH = 0x02, 0x08
 
@@ -126,6 +127,11 @@ def adopt_orphans():
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def default_signal(number):
+    """What signal.signal() does for SIG_DFL, as far as the kernel is concerned."""
+    libc.signal(number, None)
+
+
 def hide_memory():
     """No ptrace, no /proc/<pid>/mem, environ or fd for a process of the same user."""
     prctl(_PR_SET_DUMPABLE, 0)
@@ -156,10 +162,12 @@ def drop_capabilities():
 
 
 def loopback_up():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        request = struct.pack("16sH14x", b"lo", 0x1 | 0x40)
-        fcntl.ioctl(probe, 0x8914, request)
+    probe = _check(libc.socket(_AF_INET, _SOCK_DGRAM, 0), "socket")
+    try:
+        _check(libc.ioctl(probe, ctypes.c_ulong(_SIOCSIFFLAGS), _LOOPBACK_UP), "loopback")
+    finally:
+        os.close(probe)
 
 
 def set_host_name(name):
-    socket.sethostname(name)
+    _check(libc.sethostname(name, ctypes.c_size_t(len(name))), "sethostname")

@@ -33,7 +33,7 @@ class NsLevel:
         self._own_users = os.geteuid() == 0
         self._landlock = landlock.version()
         self._zygote_pids = -1
-        self._filter = b""
+        self._filter = None
         self._hidden = ()
         self.sockets = root.SOCKETS
 
@@ -93,7 +93,7 @@ class NsLevel:
         kernel.unshare(kernel.NEWNS | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP)
         self._mount(self._first_user + slot if self._own_users else 0)
         kernel.loopback_up()
-        kernel.set_host_name("sandbox")
+        kernel.set_host_name(b"sandbox")
         _write(proc, "oom_score_adj", _OOM_SCORE)
         limits.limit_supervisor()
         if self._own_users:
@@ -115,7 +115,7 @@ class NsLevel:
         if self._landlock:
             writable = [self.workspace, self.temporary, "/dev/shm"]
             landlock.restrict(read=["/"], write=writable, devices=root.DEVICE_PATHS, network=True)
-        seccomp.install(self._filter)
+        self._filter.install()
 
     def enter_program(self, _channel):
         """Run by each process that is about to run a user's code; it is confined already."""

@@ -39,7 +39,7 @@ class SharedLevel:
         self._removers = set()
         self._limits = config["limits"]
         self._held = -1
-        self._filter = b""
+        self._filter = None
         # where users are shared, the kernel would let a signal go to any of the user's processes; and where Landlock
         # does not scope signals, to the supervisor
         self.guards_signals = not self.own_users or self._abi < _SCOPES_SIGNALS
@@ -107,7 +107,7 @@ class SharedLevel:
         kernel.refuse_new_privileges()
         kernel.hide_memory()
         self._restrict(["/proc"])
-        seccomp.install(self._filter)
+        self._filter.install()
 
     def enter_program(self, channel):
         kernel.die_with_parent()

@@ -101,7 +101,7 @@ def build(inet, unix, own_root, own_user):
     )
     on(calls.SOCKET, *_socket_rules(inet, unix))
     program.append(_op(_RETURN, _ALLOW))
-    return b"".join(program)
+    return Filter(program)
 
 
 def _one_of(values):
@@ -168,24 +168,27 @@ def build_signal_questions():
     for name, numbers in calls.SIGNALS.items():
         if name != "kill":
             program += [_op(_EQUAL, numbers[column], 0, 1), _op(_RETURN, _NOTIFY)]
-    return b"".join(program) + _op(_RETURN, _ALLOW)
+    return Filter([*program, _op(_RETURN, _ALLOW)])
 
 
 _SET_MODE_FILTER, _NEW_LISTENER = 1, 8
-_OP_BYTES = 8
 
 
-def install(program):
-    """Needs no_new_privs; holds for the process and all that it starts."""
-    _set_filter(program, 0)
+class Filter:
+    """A program as the kernel takes it, laid out once for all sessions."""
 
+    def __init__(self, program):
+        code = b"".join(program)
+        self._code = ctypes.create_string_buffer(code, len(code))
+        self._header = ctypes.c_char_p(struct.pack("=HxxxxxxQ", len(program), ctypes.addressof(self._code)))
 
-def install_with_listener(program):
-    """Like `install`; returns a descriptor by which another process answers what the filter does not decide."""
-    return _set_filter(program, _NEW_LISTENER)
+    def install(self):
+        """Needs no_new_privs; holds for the process and all that it starts."""
+        self._set(0)
 
+    def install_with_listener(self):
+        """Like `install`; returns a descriptor by which another process answers what the filter does not decide."""
+        return self._set(_NEW_LISTENER)
 
-def _set_filter(program, flags):
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("=HxxxxxxQ", len(program) // _OP_BYTES, ctypes.addressof(buffer))
-    return syscall("seccomp", ctypes.c_long(_SET_MODE_FILTER), ctypes.c_long(flags), ctypes.c_char_p(header))
+    def _set(self, flags):
+        return syscall("seccomp", ctypes.c_long(_SET_MODE_FILTER), ctypes.c_long(flags), self._header)

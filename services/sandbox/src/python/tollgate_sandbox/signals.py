@@ -20,12 +20,12 @@ _ANSWER = struct.Struct("=QqiI")
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _CONTINUE = 1
 #: made once for all sessions
-_QUESTIONS = seccomp.build_signal_questions() if seccomp.is_possible() else b""
+_QUESTIONS = seccomp.build_signal_questions() if seccomp.is_possible() else None
 
 
 def guard_program(channel):
     """In the program: from here on the other end of `channel` is asked about every signal."""
-    listener = seccomp.install_with_listener(_QUESTIONS)
+    listener = _QUESTIONS.install_with_listener()
     try:
         channel.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))])
     finally:

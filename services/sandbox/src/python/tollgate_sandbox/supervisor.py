@@ -37,9 +37,8 @@ class Supervisor:
         #: what is listened to between calls and in a short one, for as long as the interpreter is the same
         self._pollers = {}
         self._reader = framing.Reader(channel)
-        self._files = files.Workspace(level.workspace)
-        self._file_service = file_service.FileService(channel, self._files)
-        self._watch = watch.Watch(level, self._limits, self._files)
+        #: not before they are needed: most sessions end before their supervisor has had anything to do
+        self._opened_files = self._opened_service = self._opened_watch = None
         self._interpreter = None
         #: there from the first command on
         self._launcher = None
@@ -47,6 +46,24 @@ class Supervisor:
         self._quiet = True
         self._seen = {}
         self._next_watch = 0.0
+
+    @property
+    def _files(self):
+        if self._opened_files is None:
+            self._opened_files = files.Workspace(self._level.workspace)
+        return self._opened_files
+
+    @property
+    def _file_service(self):
+        if self._opened_service is None:
+            self._opened_service = file_service.FileService(self._channel, self._files)
+        return self._opened_service
+
+    @property
+    def _watch(self):
+        if self._opened_watch is None:
+            self._opened_watch = watch.Watch(self._level, self._limits, self._files)
+        return self._opened_watch
 
     def serve(self):
         """Until the server is gone; then nothing of the session is left."""

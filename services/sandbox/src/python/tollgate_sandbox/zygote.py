@@ -11,7 +11,7 @@ import struct
 import sys
 import traceback
 
-from . import framing, interpreter, limits, processes
+from . import framing, interpreter, kernel, limits, processes
 from .level_ns import NsLevel
 from .level_shared import SharedLevel
 from .supervisor import Supervisor
@@ -40,7 +40,8 @@ def run(control):
     config["limits"]["of_program"] = limits.of_program(config["limits"])
     interpreter.prepare()
     # collected garbage and reference counts would each copy pages that sessions share
-    _set_environment(config, level.workspace, level.temporary)
+    if level.workspace:
+        _set_environment(config, level)
     gc.collect()
     gc.freeze()
     framing.send(control, {"ready": level.describe(), "python": sys.version.split()[0]})
@@ -60,13 +61,12 @@ def _preload(config, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _set_environment(config, home, temporary):
-    """That of programs. Most of it is the same for all sessions, and at some levels all."""
-    places = {"HOME": home, "TMPDIR": temporary, "MPLCONFIGDIR": temporary}
-    if home is None or places.items() <= os.environ.items():
-        return
+def _set_environment(config, level):
+    """That of programs: once for all, unless each session has a folder of its own name."""
     os.environ.clear()
-    os.environ.update(config["environment"], **places)
+    os.environ.update(
+        config["environment"], HOME=level.workspace, TMPDIR=level.temporary, MPLCONFIGDIR=level.temporary
+    )
 
 
 class Zygote:
@@ -76,6 +76,8 @@ class Zygote:
         self._config = config
         self._sessions = {}
         control.setblocking(True)
+        self._control_fd = control.fileno()
+        self._home = level.workspace
         self._address = f"{level.sockets}/s"
         # the end of a child is an event like the server's messages
         self._woken, wake = os.pipe()
@@ -139,13 +141,13 @@ class Zygote:
         """In the child: lets go of the zygote's things first, and never returns."""
         try:
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            self._control.close()
+            kernel.default_signal(signal.SIGCHLD)
+            os.close(self._control_fd)
             os.close(self._woken)
             os.close(self._wake)
-            self._sessions.clear()
             self._level.enter(slot)
-            _set_environment(self._config, self._level.workspace, self._level.temporary)
+            if self._home != self._level.workspace:
+                _set_environment(self._config, self._level)
             Supervisor(self._level, self._config, channel, line).serve()
         except BaseException:
             traceback.print_exc()  # to the server's log
