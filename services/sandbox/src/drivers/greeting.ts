@@ -18,6 +18,7 @@ export interface Awaited {
 }
 
 const GREETING_MS = 10_000
+const LEAVE_MS = 1_000
 
 /**
  * A new connection: whose it is, by a ticket the zygote showed before any program could run; and if it is an interpreter's,
@@ -81,9 +82,17 @@ function arrive(who: Awaited, line: Line): void {
   }
   socket.removeAllListeners('data').removeAllListeners('close')
   const channel = openChannel(socket)
+  let late: NodeJS.Timeout | undefined
+  /** By the zygote, which is quicker than the supervisor's good order; its connections then close by themselves. */
+  const endByForce = () => {
+    if (late) return
+    late = setTimeout(() => channel.close(), LEAVE_MS)
+    end()
+  }
   void channel.closed.then(() => {
     line.close()
-    end() // whatever is left of it goes with its connection
+    endByForce() // whatever is left of it goes with its connection
+    clearTimeout(late)
   })
-  resolve(openSandbox(channel, line, () => channel.close()))
+  resolve(openSandbox(channel, line, endByForce))
 }
