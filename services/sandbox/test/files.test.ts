@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openChannel } from '../src/drivers/channel.ts'
+import { openLine } from '../src/drivers/line.ts'
 import { openSandbox } from '../src/drivers/sandbox.ts'
 import { defaultSandboxSettings } from '../src/index.ts'
 import { type Backend, openBackend, printed, type SessionClient } from './harness.ts'
@@ -363,7 +364,7 @@ describe('what a session says that is not what it was asked', () => {
       listening.close()
     })
     const channel = openChannel(socket)
-    return openSandbox(channel, () => channel.close())
+    return openSandbox(channel, openLine(new Socket(), 0n, 0), () => channel.close())
   }
   const message = (header: object, body = '') => {
     const text = JSON.stringify(header)
