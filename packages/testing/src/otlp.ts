@@ -13,6 +13,7 @@ export interface ReceivedSpan {
   spanId: string
   parentSpanId: string | undefined
   attributes: Record<string, unknown>
+  events: { name: string; attributes: Record<string, unknown> }[]
   /** The traces its links point to. */
   linkedTraceIds: string[]
   /** Everything the span says but ids and times, as text: for tests that nothing secret is in it. */
@@ -43,6 +44,7 @@ const body = z.object({
               spanId: z.string().regex(/^[0-9a-f]{16}$/),
               parentSpanId: z.string().optional(),
               attributes,
+              events: z.array(z.looseObject({ name: z.string(), attributes })).default([]),
               links: z.array(z.looseObject({ traceId: z.string() })).default([]),
             }),
           ),
@@ -95,6 +97,7 @@ const flatten = ({ resourceSpans }: ExportedBody): ReceivedSpan[] =>
         spanId: span.spanId,
         parentSpanId: span.parentSpanId || undefined,
         attributes: plain(span.attributes),
+        events: span.events.map((event) => ({ name: event.name, attributes: plain(event.attributes) })),
         linkedTraceIds: span.links.map(({ traceId }) => traceId),
         text: JSON.stringify(span, said),
       })),

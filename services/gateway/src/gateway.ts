@@ -147,7 +147,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
       modelRoutes({ listModels: () => listedModels(models, routing, discovery), refusedTools: toolRefusals.recently }),
       providerToolRoutes({ models, settings }, cut),
-      routingRoutes(answers),
+      routingRoutes(answers, cut),
       relayRoutes(answers, cut),
       toolRoutes({ capabilities }),
       keyRoutes({ keys: keyStore(db), identities }),

@@ -1,6 +1,7 @@
 import { Fault } from '@tollgate/contracts'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
+import { requestEnds } from '../conversation/request-end.ts'
 import { failureKinds } from '../models/failure-kind.ts'
 import { type ExplainNeeds, explain } from '../routing/explain.ts'
 import type { Routing, RoutingPolicy } from '../routing/routing.ts'
@@ -28,6 +29,8 @@ const question = z.strictObject({
     .describe('The request’s `tools`, as that API has them'),
   headers: z.record(z.string().max(64), z.string().max(256)).default({}).describe('Headers that say who runs a tool'),
   container: z.json().optional(),
+  mcp_servers: z.json().optional().describe('MCP servers, as the request would name them'),
+  mcp_server_ids: z.json().optional(),
 })
 
 const answer = z.strictObject({
@@ -37,24 +40,37 @@ const answer = z.strictObject({
     .array(
       z.strictObject({
         model: z.string(),
+        seat: z
+          .string()
+          .nullable()
+          .describe('The name of the model’s own in the configuration, where its backend runs tools'),
         action: z.enum(['ask', 'skip']),
         why: z.string().nullable().describe('Of one that is skipped'),
         state: z.enum(['ready', 'on_trial', 'cooling']),
         cooling_for_ms: z.int().nullable(),
-        tools: z.array(z.strictObject({ tool: z.string(), runs_at: z.enum(['gateway', 'provider', 'client']) })),
+        tools: z.array(
+          z.strictObject({
+            tool: z.string(),
+            runs_at: z.enum(['gateway', 'provider', 'client']),
+            server: z.string().optional().describe('The MCP server that has it'),
+          }),
+        ),
       }),
     )
     .describe('In the order in which they would be tried; those with weights as one draw of many has them'),
 })
 
+/** Longer than the servers of a request have to say what they offer. */
+const EXPLAIN_MS = 30_000
 const tags = ['models']
 const params = z.object({ name: shortText })
 
 /** `/routing/policies`: what the deployment's policies are, and what one would do with a request. */
 export const routingRoutes =
-  (needs: ExplainNeeds): FastifyPluginCallbackZod =>
+  (needs: ExplainNeeds, cut: AbortSignal): FastifyPluginCallbackZod =>
   (app, _options, done) => {
     const { routing } = needs
+    const endOf = requestEnds(cut)
     const list = z.strictObject({ object: z.literal('list'), data: z.array(policy) })
     app.get(
       '/routing/policies',
@@ -76,15 +92,16 @@ export const routingRoutes =
           tags,
           summary: 'Say what a routing policy would do',
           description:
-            'Which candidates a request with these tools would try, in which order, and why one would be skipped. No model is called.',
+            'Which candidates a request with these tools would try, in which order, and why one would be skipped. No model is called; MCP servers are asked what they offer.',
           params,
           body: question,
           response: { 200: answer },
         },
       },
-      async ({ params: { name }, body, identity, id }) => {
+      async ({ params: { name }, body, identity, id }, reply) => {
         found(name)
-        const candidates = await explain(needs, name, body, identity, id)
+        const end = endOf(reply, EXPLAIN_MS)
+        const candidates = await explain(needs, name, body, identity, id, end).finally(end.done)
         return { object: 'routing_explanation' as const, policy: name, candidates }
       },
     )

@@ -61,9 +61,11 @@ const begun = counter('model_cool_downs_total', 'Models let rest after failures,
 /** Kept in this process: every replica finds out for itself. */
 export function openCoolDowns(now: () => number = Date.now, random: () => number = Math.random): CoolDowns {
   const entries = new Map<string, Entry>()
+  /** Of the configuration's few: what a gauge is not told again is shown as it was. */
+  const rested = new Set<string>()
   const stop = observe('models_cooling', 'Models that are let rest now', { provider: upTo(50) }, () => {
     const at = now()
-    const counts = new Map<string, number>()
+    const counts = new Map(Array.from(rested, (provider) => [provider, 0]))
     for (const { provider, until } of entries.values())
       if (until > at) counts.set(provider, (counts.get(provider) ?? 0) + 1)
     return Array.from(counts, ([provider, value]) => ({ value, values: { provider } }))
@@ -107,6 +109,7 @@ export function openCoolDowns(now: () => number = Date.now, random: () => number
       if (rest === 0) return
       entry.rests += 1
       entry.until = now() + Math.round(rest * (1 + JITTER * random()))
+      rested.add(entry.provider)
       begun.add(1, { provider: entry.provider })
     },
     close: stop,

@@ -98,7 +98,7 @@ export async function openWith(
         async (app) => void app.register(responsesRoute(needs, cut)),
         async (app) => void app.register(storedResponseRoutes(needs)),
         async (app) => void app.register(fileRoutes(needs)),
-        async (app) => void app.register(routingRoutes(needs)),
+        async (app) => void app.register(routingRoutes(needs, cut)),
         async (app) => void app.register(relayRoutes(needs, cut)),
         async (app) => void app.register(mcpServerRoutes({ db, ...mcpServers })),
       ]

@@ -582,6 +582,7 @@ describe('GET and POST /api/v1/routing/policies', () => {
       candidates: [
         {
           model: 'claude:m',
+          seat: null,
           action: 'ask',
           why: null,
           state: 'ready',
@@ -590,6 +591,7 @@ describe('GET and POST /api/v1/routing/policies', () => {
         },
         {
           model: 'one:m',
+          seat: null,
           action: 'ask',
           why: null,
           state: 'ready',
