@@ -1,10 +1,41 @@
 import { fakeSearxng } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
+import { openBackends } from '../src/backends.ts'
+import { withRuntime } from '../src/runtime-settings.ts'
+import { defaultBounds } from '../src/settings.ts'
 import { mapAtMost, openSlots } from '../src/slots.ts'
 import { kept } from './engines.ts'
-import { openWorld, times } from './world.ts'
+import { openWorld, recordingLog, times } from './world.ts'
 
 const idle = new AbortController().signal
+
+test('CFG-52 other settings open backends anew, whose calls under way still have their places', async () => {
+  const { log } = recordingLog()
+  const bounds = { ...defaultBounds, searches: 1, waitingSearches: 0, fetches: 1, waitingFetches: 0 }
+  const started = {
+    searchTools: { main: { provider: 'searxng' } },
+    fetchTools: { pages: { provider: 'exa', apiKey: 'key' } },
+    legacy: { url: 'http://first.test' },
+  }
+  const before = openBackends(started, bounds, log)
+  const slotsIn = ({ instances, fetchers, legacy }: typeof before) => [
+    instances.find('main')?.slots,
+    fetchers.find('pages')?.slots,
+    legacy?.slots,
+  ]
+  const ends: (() => void)[] = []
+  const running = slotsIn(before).map((slots) => slots?.run(idle, () => new Promise<void>((end) => ends.push(end))))
+
+  const set = { web_search_url: 'http://second.test', web_fetch_default_tool: 'pages', web_search_max_results: 3 }
+  const after = openBackends(withRuntime(started, set), bounds, log, before)
+  for (const slots of slotsIn(after)) expect(await slots?.run(idle, async () => 'ran')).toBe('full')
+  // D-08: an instance without an address of its own follows the one that is in force
+  expect(after.instances.find('main')?.apiBase).toBe('http://second.test')
+  expect([after.fetchers.inLoop?.name, after.defaultResults]).toEqual(['pages', 3])
+  for (const end of ends) end()
+  await Promise.all(running)
+  for (const slots of slotsIn(after)) expect(await slots?.run(idle, async () => 'ran')).toBe('ran')
+})
 
 describe('slots', () => {
   test('run at most so many at once, in order of asking, and say when too many wait', async () => {

@@ -283,7 +283,7 @@ const rows: Record<ToolSettingKey, Row> = {
   },
 }
 
-describe('CFG-52 CFG-57 what was set at one gateway is in force', () => {
+describe('CFG-52 what was set at one gateway is in force', () => {
   test.each(keys)(
     'at both, and in every service, and goes with null: %s',
     async (key) => {
