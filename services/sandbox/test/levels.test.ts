@@ -55,6 +55,17 @@ except OSError as error: print(errno.errorcode.get(error.errno, error.errno))`)
     await neighbourAnswers()
   })
 
+  test('CP-18 CP-19 CP-20 files are written, read and viewed with the rights of the session', async () => {
+    const { stdout } = await contained.ask('files', 'abcdefgh')
+    expect(JSON.parse(stdout)).toEqual({
+      read: 'abcdefgh'.repeat(25_000),
+      viewed: 'abcdefgh'.repeat(125),
+      names: { names: ['put.txt'] },
+      refused: 'outside the workspace',
+    })
+    expect((await shell('stat -c %s in/put.txt; rm -r in')).stdout).toBe('300000\n')
+  })
+
   test.skipIf(older)('A7 a command that times out takes all it started with it', async () => {
     const command = 'sleep 987.5 & setsid sleep 987.5 & (sleep 987.5 &) ; trap "" TERM INT; wait; sleep 987.5'
     expect(await shell(command, 1)).toMatchObject({ ending: 'time', exitCode: 124 })

@@ -26,15 +26,15 @@ export function fileRoutes(app: FastifyInstance, { sessions, settings }: AppNeed
     const answer = {
       raw: reply.raw,
       unreadMs: settings.unreadAnswerSeconds * 1_000,
-      begin(size: number) {
-        if (size > transferBytes) return new HttpRefusal(413, 'the file is too large to be fetched')
+      refused: (size: number) =>
+        size > transferBytes ? new HttpRefusal(413, 'the file is too large to be fetched') : undefined,
+      head(size: number) {
         reply.hijack()
         reply.raw.writeHead(200, {
           'content-type': mediaTypeOf(path) ?? 'application/octet-stream',
           'content-length': size,
           'x-content-type-options': 'nosniff',
         })
-        return undefined
       },
     }
     await session.use(() => sendFile(answer, session.sandbox, path))

@@ -4,11 +4,15 @@ import { type FileState, PIECE_BYTES, type Reading, type Sandbox } from '../driv
 /** Pieces asked for before the client has taken those that came, so that nobody waits for the other. */
 const AHEAD = 2
 
+/** A write costs about as much as the copy of so much. */
+const TOGETHER_BYTES = 256 * 1024
+
 /** The answer that a file becomes. */
 export interface FileAnswer {
   raw: ServerResponse
-  /** Writes the head; says why not when the file is not one to be sent. */
-  begin(size: number): Error | undefined
+  /** Why a file of this size is not sent, if it is not. */
+  refused(size: number): Error | undefined
+  head(size: number): void
   /** Time in which a client takes something of it. */
   unreadMs: number
 }
@@ -23,8 +27,17 @@ export async function sendFile(answer: FileAnswer, sandbox: Sandbox, path: strin
   let file: FileState | undefined
   let fault: Error | undefined
   let asked = 0
-  /** Held until it is known that all was of one file. */
-  let last: Buffer | undefined
+  /** To be written together; the last of it when it is known that all was of one file. */
+  let held: Buffer[] = []
+  let heldBytes = 0
+  const pass = () => {
+    if (!raw.headersSent) answer.head(file?.size ?? 0)
+    raw.cork()
+    for (const each of held) raw.write(each)
+    raw.uncork()
+    held = []
+    heldBytes = 0
+  }
 
   const ask = () => {
     while (coming.length < AHEAD && asked < (file?.size ?? 1) && !fault) {
@@ -41,13 +54,14 @@ export async function sendFile(answer: FileAnswer, sandbox: Sandbox, path: strin
         return
       }
       file = found
-      fault = answer.begin(found.size)
+      fault = answer.refused(found.size)
       ask()
     },
     data(bytes) {
       if (fault || raw.destroyed) return
-      if (last) raw.write(last)
-      last = bytes
+      if (heldBytes >= TOGETHER_BYTES) pass()
+      held.push(bytes)
+      heldBytes += bytes.length
     },
   }
 
@@ -65,7 +79,9 @@ export async function sendFile(answer: FileAnswer, sandbox: Sandbox, path: strin
     raw.destroy()
     return
   }
-  if (!raw.destroyed) raw.end(last)
+  if (raw.destroyed) return
+  pass()
+  raw.end()
 }
 
 /** Waits for room. A client that takes nothing is given up; one that takes it slowly is waited for, however long. */

@@ -55,7 +55,7 @@ const never = new AbortController().signal
 const neighbour = await zygote.create()
 let session = await zygote.create()
 const call = z.object({
-  kind: z.enum(['python', 'shell', 'fresh', 'neighbour', 'crash']),
+  kind: z.enum(['python', 'shell', 'fresh', 'neighbour', 'crash', 'files']),
   text: z.string(),
   seconds: z.int(),
 })
@@ -66,6 +66,23 @@ for await (const line of createInterface({ input: process.stdin })) {
     session.end()
     session = await zygote.create()
     say({})
+    continue
+  }
+  if (kind === 'files') {
+    // larger than what a session sends without the kernel's help, then as a program sees it
+    await session.save('in/put.txt', Buffer.alloc(300_000, text), { exclusive: true })
+    const pieces: Buffer[] = []
+    await session.read('in/put.txt', 100_000, 1_000_000, { begin: () => {}, data: (piece) => void pieces.push(piece) })
+    const viewed = await session.view('in/put.txt', 1_000)
+    const names = await session.view('in', 1_000)
+    const refused = await session.view('/etc/passwd', 10).catch((error: Error) => error.message)
+    const found = {
+      read: Buffer.concat(pieces).toString(),
+      viewed: 'data' in viewed && viewed.data.toString(),
+      names,
+      refused,
+    }
+    say({ stdout: JSON.stringify(found) })
     continue
   }
   if (kind === 'crash') {
