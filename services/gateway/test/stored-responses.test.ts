@@ -76,6 +76,34 @@ describe.each(['postgres', 'pglite'] as const)('stored responses in %s', (kind) 
     expect(await store.conversation(ada, 'r2')).toBeUndefined()
   })
 
+  test('are a conversation of a thousand turns at most', async () => {
+    const { db, within } = await open(kind)
+    const store = within({ conversationTurns: 1_000 })
+    const rows = Array.from({ length: 1_001 }, (_, at) => {
+      const { previous, itemIds, ...texts } = response(`c${at}`, at === 0 ? undefined : `c${at - 1}`)
+      const { organization, workspace, user } = ada
+      const owner = { organization, workspace, user_id: user }
+      return { ...texts, ...owner, previous_id: previous ?? null, item_ids: itemIds, bytes: 100 }
+    })
+    await db.kysely.insertInto('gateway.responses').values(rows).execute()
+    const turns = await store.conversation(ada, 'c999')
+    expect(turns).toHaveLength(1_000)
+    expect(JSON.stringify(turns?.slice(0, 2))).toContain('in_c0')
+    expect(JSON.stringify(turns?.at(-1))).toContain('in_c999')
+    expect(await store.conversation(ada, 'c1000')).toBe('too_long')
+  })
+
+  test('that refer to each other in a circle, as only a hand in the table can make them, are no conversation', async () => {
+    const { db, within } = await open(kind)
+    const store = within({ conversationTurns: 1_000, conversationBytes: 32 * 1024 * 1024 })
+    for (const [id, previous] of [['o1', 'o2'], ['o2', 'o3'], ['o3', 'o1'], ['self', 'self'], ['end', 'o1']] as const)
+      await store.save(ada, response(id, previous))
+    for (const id of ['o1', 'o2', 'self', 'end']) expect(await store.conversation(ada, id)).toBe('too_long')
+    // as soon as it is a line again, it is one
+    await db.kysely.updateTable('gateway.responses').set({ previous_id: null }).where('id', '=', 'o3').execute()
+    expect(await store.conversation(ada, 'end')).toHaveLength(4)
+  })
+
   test('go when nobody went through them for so long, and the oldest when a user has too many', async () => {
     const { db, store, within } = await open(kind)
     for (const [id, previous] of [['r1'], ['r2', 'r1'], ['alone']] as [string, string?][]) {

@@ -276,6 +276,15 @@ describe('a call', () => {
   })
 })
 
+test.each(dialects)('BR-019 arguments nested without measure are a matter of their call: %s', async (dialect) => {
+  const text = `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
+  rig.play(callsTools([{ name: 'good', input: {}, text }]), asksFor('good'), says('Fine.'))
+  const members = { stream: true, mcp_servers: [{ name: 'hostile', url: url() }] }
+  const answer = await rig.post(dialect, members, { 'anthropic-beta': 'mcp-client-2025-11-20' })
+  expect([answer.status, answer.text.includes('Fine.'), rig.refusals()]).toEqual([200, true, []])
+  expect(calls.at(-1)).toEqual({ name: 'good', arguments: { a: 1 } })
+})
+
 test.each([
   ['is long', 'x'.repeat(8_000)],
   ['is no text of a header', 'caf\u00e9'],
