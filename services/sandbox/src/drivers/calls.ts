@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Channel } from './channel.ts'
-import type { Call, CallResult } from './driver.ts'
+import type { Call, Caller, CallResult } from './driver.ts'
 import type { Line, LineAnswer } from './line.ts'
 
 const count = z.int().nonnegative()
@@ -39,7 +39,7 @@ interface Supervised {
  * The calls of one session. Python is given to its interpreter directly, and to the supervisor's care when it takes longer
  * than a moment; commands, and what is to be heard while it is written, are the supervisor's from the beginning.
  */
-export function openCalls(channel: Channel, line: Line): (call: Call, signal: AbortSignal) => Promise<CallResult> {
+export function openCalls(channel: Channel, line: Line): (call: Call, caller: Caller) => Promise<CallResult> {
   let number = 0
   let emptySince = line.emptySince
   let look: NodeJS.Timeout | undefined
@@ -64,21 +64,20 @@ export function openCalls(channel: Channel, line: Line): (call: Call, signal: Ab
     }
   }
 
-  const supervised = async (call: Call, signal: AbortSignal): Promise<CallResult> => {
+  const supervised = async (call: Call, caller: Caller): Promise<CallResult> => {
     const { answer, cancel } = supervise(call, false)
-    signal.addEventListener('abort', cancel, { once: true })
-    const result = await answer.finally(() => signal.removeEventListener('abort', cancel))
+    caller.onLeave(cancel)
+    const result = await answer.finally(() => caller.onLeave(undefined))
     if (!result) throw new Error('the supervisor knows nothing of a call that it was given')
     return result
   }
 
-  const short = async (call: Call, signal: AbortSignal): Promise<CallResult> => {
+  const short = async (call: Call, caller: Caller): Promise<CallResult> => {
     const began = Date.now()
     const latest = began + call.timeoutSeconds * 1_000 + OVERTIME_MS
     let late: NodeJS.Timeout | undefined
     let care: Supervised | undefined
     let pause = SHORT_MS
-    let cancel = () => {}
     const result = await new Promise<LineAnswer | CallResult>((resolve, reject) => {
       const again = (answer: CallResult | undefined) => {
         if (answer) return resolve(answer)
@@ -92,19 +91,15 @@ export function openCalls(channel: Channel, line: Line): (call: Call, signal: Ab
         // neither its end nor the supervisor's word in all that time: a program has put itself in between
         if (Date.now() > latest) channel.close()
         care = supervise(call, true)
-        if (signal.aborted) care.cancel()
+        if (caller.hasLeft) care.cancel()
         care.answer.then(again, reject)
       }
-      cancel = () => {
-        if (care) care.cancel()
-        else takeOver()
-      }
+      caller.onLeave(() => (care ? care.cancel() : takeOver()))
       late = setTimeout(takeOver, SHORT_MS)
-      signal.addEventListener('abort', cancel, { once: true })
       line.call(number, Buffer.from(call.text), resolve, takeOver)
     }).finally(() => {
       clearTimeout(late)
-      signal.removeEventListener('abort', cancel)
+      caller.onLeave(undefined)
       line.forget()
     })
     // the next call must not be taken for the one that is over
@@ -128,11 +123,10 @@ export function openCalls(channel: Channel, line: Line): (call: Call, signal: Ab
     return namesOf(body)
   }
 
-  return (call, signal) => {
-    signal.throwIfAborted()
-    if (call.kind === 'shell') return supervised(call, signal)
+  return (call, caller) => {
+    if (call.kind === 'shell') return supervised(call, caller)
     number += 1
-    return line.isOpen && !call.onOutput ? short(call, signal) : supervised(call, signal)
+    return line.isOpen && !call.onOutput ? short(call, caller) : supervised(call, caller)
   }
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { IsolationLevel } from '../settings.ts'
-import type { Sandbox } from './driver.ts'
+import type { Caller, Sandbox } from './driver.ts'
 import type { Zygote } from './zygote.ts'
 
 const found = z.object({
@@ -25,6 +25,7 @@ except OSError:
 print(json.dumps({"pid": os.getpid(), "pids": pids, "workspace": os.getcwd()}))
 `
 const SECONDS = 20
+const stays: Caller = { hasLeft: false, onLeave: () => {} }
 
 /**
  * Two throwaway sessions, one of which tries to reach the other, the server and the kernel's riskier parts. What a
@@ -64,7 +65,7 @@ const quoted = (value: object): string => JSON.stringify(JSON.stringify(value))
 
 async function runJson(sandbox: Sandbox, text: string): Promise<unknown> {
   const call = { kind: 'python' as const, text, timeoutSeconds: SECONDS }
-  const { stdout, stderr, exitCode } = await sandbox.run(call, AbortSignal.timeout(SECONDS * 1_000))
+  const { stdout, stderr, exitCode } = await sandbox.run(call, stays)
   if (exitCode !== 0) throw new Error(stderr.bytes.toString().trim().split('\n').at(-1) ?? `exit code ${exitCode}`)
   return JSON.parse(stdout.bytes.toString())
 }

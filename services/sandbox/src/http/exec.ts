@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { histogram } from '@tollgate/telemetry'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { type Call, SandboxLost } from '../drivers/driver.ts'
+import { type Call, type Caller, SandboxLost } from '../drivers/driver.ts'
 import { edit, editorInput } from '../editor.ts'
 import { ofCall, ofEditor, type ProgramResult } from '../result.ts'
 import type { Session } from '../sessions.ts'
 import type { AppNeeds } from './app.ts'
-import { clientGone } from './client-gone.ts'
+import { callerOf } from './caller.ts'
 import { type EventStream, openEventStream, wantsEvents } from './event-stream.ts'
 import { failureOf } from './failure.ts'
 import { findSession } from './find.ts'
@@ -40,7 +40,7 @@ export function execRoute(app: FastifyInstance, { sessions, settings, log }: App
     const began = performance.now()
     let outcome = 'refused'
     try {
-      const run = planned(tool, input, session, { timeoutSeconds, signal: clientGone(reply), events })
+      const run = planned(tool, input, session, { timeoutSeconds, caller: callerOf(reply), events })
       const { outcome: how, content } = await session.inTurn(run)
       outcome = how
       const id = tool_use_id ?? `srvtoolu_${randomUUID().replaceAll('-', '').slice(0, 24)}`
@@ -73,12 +73,13 @@ function planned(
   tool: Tool,
   input: unknown,
   session: Session,
-  { timeoutSeconds, signal, events }: { timeoutSeconds: number; signal: AbortSignal; events: EventStream | undefined },
+  { timeoutSeconds, caller, events }: { timeoutSeconds: number; caller: Caller; events: EventStream | undefined },
 ): () => Promise<ProgramResult> {
   const runIt = (kind: Call['kind'], text: string) => async () => {
+    if (caller.hasLeft) throw new HttpRefusal(422, 'the client left')
     events?.begin()
     const hears = events ? { onOutput: events.output } : {}
-    return ofCall(await session.sandbox.run({ kind, text, timeoutSeconds, ...hears }, signal), timeoutSeconds)
+    return ofCall(await session.sandbox.run({ kind, text, timeoutSeconds, ...hears }, caller), timeoutSeconds)
   }
   switch (tool) {
     case 'code_execution':

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import type { Session } from '../sessions.ts'
 import type { AppNeeds } from './app.ts'
-import { clientGone } from './client-gone.ts'
+import { callerOf } from './caller.ts'
 import { HttpRefusal } from './refusal.ts'
 
 const seconds = z.int().min(1).nullish()
@@ -24,7 +24,7 @@ const handle = (session: Session, isolation: string) => ({
 export function sessionRoutes(app: FastifyInstance, { sessions, health }: AppNeeds): void {
   app.post('/sessions', async (request, reply) => {
     const wanted = createSession.parse(request.body)
-    const gone = clientGone(reply)
+    const caller = callerOf(reply)
     const lease = await sessions.lease({
       idleSeconds: wanted?.idle_timeout_seconds ?? undefined,
       lifetimeSeconds: wanted?.max_lifetime_seconds ?? undefined,
@@ -32,8 +32,8 @@ export function sessionRoutes(app: FastifyInstance, { sessions, health }: AppNee
     if (!lease.ok) throw new HttpRefusal(503, lease.why)
     const giveBack = () => sessions.release(lease.session.id)
     // nobody would learn its id: not of one who has left already, nor of one who leaves before it is told
-    if (gone.aborted) giveBack()
-    else gone.addEventListener('abort', giveBack, { once: true })
+    if (caller.hasLeft) giveBack()
+    else caller.onLeave(giveBack)
     return reply.status(201).send(handle(lease.session, health().isolation.level))
   })
 

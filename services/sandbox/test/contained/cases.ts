@@ -51,7 +51,7 @@ function processes(wanted: (command: string, parent: number) => boolean): number
   })
 }
 
-const never = new AbortController().signal
+const stays = { hasLeft: false, onLeave: () => {} }
 const neighbour = await zygote.create()
 let session = await zygote.create()
 const call = z.object({
@@ -96,7 +96,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const of = kind === 'neighbour' ? neighbour : session
   const began = performance.now()
   const done = await of
-    .run({ kind: kind === 'shell' ? 'shell' : 'python', text, timeoutSeconds: seconds }, never)
+    .run({ kind: kind === 'shell' ? 'shell' : 'python', text, timeoutSeconds: seconds }, stays)
     .catch((error: Error) => ({ lost: error.name }))
   const ms = performance.now() - began
   if (!('stdout' in done)) say({ lost: done.lost, ms })
