@@ -40,7 +40,12 @@ describe('a sandbox whose processes are killed', () => {
 
   beforeAll(async () => {
     deployment = await startDeployment('services', {
-      env: { TMPDIR: temporary, OTARI_REQUEST_TIMEOUT_MS: String(REQUEST_MS) },
+      env: {
+        TMPDIR: temporary,
+        OTARI_REQUEST_TIMEOUT_MS: String(REQUEST_MS),
+        // kept ones have their places until they have idled away
+        OTARI_SANDBOX_MAX_SESSIONS: '500',
+      },
       only: ['gateway', 'sandbox-broker', 'billing', 'sandbox'],
     })
     db = await openDb({ url: deployment.databaseUrl ?? '', log: { warn: () => undefined }, poolSize: 1 })
@@ -119,7 +124,7 @@ describe('a sandbox whose processes are killed', () => {
         const door = random() < 0.5 ? 'direct' : 'chat'
         const stream = random() < 0.5
         const takes = `import time; time.sleep(${between(0, 0.3).toFixed(3)})\n`
-        if (random() < 0.5) {
+        if (random() < 0.7) {
           await send(door, { code: `${takes}print(6 * 7)`, says: '42', stream })
           continue
         }

@@ -37,5 +37,24 @@ export function storedFiles(use: () => System): void {
       for (const stored of [id, made]) await client.files.delete(stored)
       await expect(client.files.content(made)).rejects.toMatchObject({ status: 404 })
     })
+
+    test('FI-18 C-09 goes on top of what a kept sandbox holds, in place of a file of its name', async () => {
+      const { deployment, key } = use()
+      const { files } = openaiClient(deployment, key)
+      const upload = async (text: string) =>
+        (await files.create({ file: new File([text], 'data.csv'), purpose: 'user_data' })).id
+      const run = async (code: string, container: string, id: string) =>
+        (await ask(deployment, 'POST', '/api/v1/code-execution', { key, body: { code, container, file_ids: [id] } }))
+          .json
+      const first = await run(
+        'print(open("data.csv").read())\nopen("mine.txt", "w").write("mine")',
+        'auto',
+        await upload('old'),
+      )
+      expect(first.stdout).toMatch(/^old\n/)
+      const read = 'print(open("data.csv").read(), open("mine.txt").read())'
+      const next = await run(read, first.container.id, await upload('a new one'))
+      expect(next).toMatchObject({ stdout: 'a new one mine\n', files: [] })
+    })
   })
 }
