@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { startBilling } from '@tollgate/billing'
-import { memoryBus, natsBus } from '@tollgate/bus'
+import { type Bus, memoryBus, natsBus } from '@tollgate/bus'
 import { type Database, openDb } from '@tollgate/db'
 import { defaultSettings, ensureFirstKey, ensureMasterKey, migrateGateway, startGateway } from '@tollgate/gateway'
 import type { Running } from '@tollgate/service'
@@ -11,6 +11,8 @@ import { type Send, sender } from './sender.ts'
 
 const log = openLog({ service: 'gateway', level: 'silent' })
 const bus = memoryBus({ log })
+/** The same as another process has it: what a first gateway serves there, a second one does not. */
+const elsewhere: Bus = { ...bus, serve: async () => {} }
 let dropDatabase: () => Promise<void>
 let db: Database
 let billing: Running
@@ -19,7 +21,7 @@ let send: Send
 let key: string
 let master: string
 const given = () => ({
-  bus,
+  bus: elsewhere,
   log,
   db,
   settings: defaultSettings,
@@ -38,7 +40,7 @@ beforeAll(async () => {
   key = (await ensureFirstKey(own)) ?? ''
   master = (await ensureMasterKey(own)) ?? ''
   billing = await startBilling({ bus, log, db, requirePricing: true, sweepEveryMs: 60_000 })
-  gateway = await startGateway(given())
+  gateway = await startGateway({ ...given(), bus })
   send = sender(gateway.url)
 })
 afterAll(async () => {
