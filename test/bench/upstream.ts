@@ -1,18 +1,19 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { z } from 'zod'
-import { type Script, scripts, wireOf } from './wires.ts'
+import { type Script, scripts, TEXT, wireOf } from './wires.ts'
 
 /**
  * The model providers of the measurements, a process of its own. An answer is streamed as what was said to the model asks
- * for, `[<pieces>, <gap in ms>]`; without that it comes whole. It checks nothing else: the strict stand-ins are in the tests.
+ * for, `[<pieces>, <gap in ms>, <how large>]`; without that it comes whole. It checks nothing else: the strict stand-ins are in the tests.
  */
-export const asking = (pieces: number, gapMs: number): string => `Say something about rivers. [${pieces}, ${gapMs}]`
+export const asking = (pieces: number, gapMs: number, size = 1): string =>
+  `Say something about rivers. [${pieces}, ${gapMs}, ${size}]`
 
-const wish = /\[(\d+), (\d+)\]/
+const wish = /\[(\d+), (\d+), (\d+)\]/
 const number = z.coerce.number().int().nonnegative()
 
 /** How far all streams without a gap have come. */
-export interface Written {
+interface Written {
   bytes: number
 }
 
@@ -28,13 +29,14 @@ function serve(port: number): void {
         response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(written))
         return
       }
-      const script = scripts[wireOf(new URL(request.url ?? '', 'http://upstream').pathname)]
-      const [, pieces, gapMs] = wish.exec(Buffer.concat(parts).toString()) ?? []
+      const spoken = scripts[wireOf(new URL(request.url ?? '', 'http://upstream').pathname)]
+      const [, pieces, gapMs, size] = wish.exec(Buffer.concat(parts).toString()) ?? []
       if (pieces === undefined) {
-        response.writeHead(200, { 'content-type': 'application/json' }).end(script.whole)
+        response.writeHead(200, { 'content-type': 'application/json' }).end(spoken.whole)
         return
       }
       response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const script = { ...spoken, piece: spoken.piece.replace(TEXT, TEXT.repeat(number.parse(size))) }
       for (const frame of script.begin) response.write(frame)
       if (number.parse(gapMs) > 0) trickle(response, script, number.parse(pieces), number.parse(gapMs))
       else pour(response, script, number.parse(pieces), written)

@@ -9,7 +9,8 @@ export interface Script {
   whole: string
 }
 
-const TEXT = 'token text '
+/** What a piece says. */
+export const TEXT = 'token text '
 const TOKENS = { in: 12, out: 100 }
 const CREATED = 1_792_000_000
 
