@@ -12,4 +12,7 @@ test('a title proves the ids it begins with, and no others', () => {
   expect(provenBy('OM-W06, BR-101 judge the status first')).toEqual(['OM-W06', 'BR-101'])
   expect(provenBy('refuses what F-22 says')).toEqual([])
   expect(provenBy('says F-22')).toEqual([])
+  expect(provenBy('G4 BR-120 no read goes out')).toEqual(['BR-120'])
+  expect(provenBy('CP-18 G1 BR-120 and E1')).toEqual(['CP-18', 'BR-120'])
+  expect(provenBy('A sleep BR-125')).toEqual([])
 })

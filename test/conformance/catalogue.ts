@@ -28,10 +28,14 @@ export function readCatalogue(): Area[] {
     })
 }
 
-/** The ids a test title begins with: `F-22 refuses …` and `F-22 F-23 …` name what they prove. */
+/**
+ * The ids a title begins with: `F-22 refuses …` and `F-22 F-23 …` name what they prove. Numbers of attacks (`G4`), which are
+ * of no rule, may stand among them.
+ */
 export function provenBy(title: string): string[] {
   const ids: string[] = []
   for (const word of title.split(/[\s,]+/)) {
+    if (/^[A-Z]\d+$/.test(word)) continue
     if (!/^[A-Z]+-[A-Z]?\d+$/.test(word)) break
     ids.push(word)
   }

@@ -3,12 +3,13 @@ import { runSuite } from './results.ts'
 
 /**
  * Runs the suite and prints, for each area of docs/requirements, which rules have a passing test and which have none.
- * A rule with a failing test counts as failing whatever else passes. Arguments are vitest file filters.
+ * A title names what its test proves, that of a group what all of its tests do. A rule with a failing test counts as
+ * failing whatever else passes. Arguments are vitest file filters.
  */
 const results = runSuite(process.argv.slice(2))
 const outcomes = new Map<string, { passed: number; failed: number; files: Set<string> }>()
-for (const { title, passed, file } of results) {
-  for (const id of provenBy(title)) {
+for (const { titles, passed, file } of results) {
+  for (const id of new Set(titles.flatMap(provenBy))) {
     const outcome = outcomes.get(id) ?? { passed: 0, failed: 0, files: new Set<string>() }
     outcome[passed ? 'passed' : 'failed']++
     outcome.files.add(file)
@@ -27,6 +28,8 @@ for (const { title, name, ids } of areas) {
   if (by('failing').length > 0) console.log(`  FAILING  ${by('failing').join(' ')}`)
   if (by('none').length > 0) console.log(`  no test  ${by('none').join(' ')}`)
 }
+const unread = results.filter(({ titles }) => titles.length === 0).map(({ file }) => file)
+if (unread.length > 0) console.log(`\nfiles that could not be run: ${unread.join(' ')}`)
 const strangers = [...outcomes.keys()].filter((id) => !known.has(id) && !/^V[A-Z]?-/.test(id))
 if (strangers.length > 0) console.log(`\nids in test titles that the catalogue does not know: ${strangers.join(' ')}`)
 console.log(`\n${proven} of ${known.size} rules have a passing test`)

@@ -8,13 +8,17 @@ const report = z.object({
   testResults: z.array(
     z.object({
       name: z.string(),
-      assertionResults: z.array(z.object({ title: z.string(), status: z.string() })),
+      status: z.string(),
+      assertionResults: z.array(
+        z.object({ title: z.string(), ancestorTitles: z.array(z.string()), status: z.string() }),
+      ),
     }),
   ),
 })
 
 export interface TestResult {
-  title: string
+  /** Its own, after those of the groups it is in. */
+  titles: string[]
   passed: boolean
   file: string
 }
@@ -39,9 +43,17 @@ export function runSuite(filters: string[]): TestResult[] {
       { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] },
     )
     const { testResults } = report.parse(JSON.parse(readFileSync(output, 'utf8')))
-    return testResults.flatMap(({ name, assertionResults }) =>
-      assertionResults.map(({ title, status }) => ({ title, passed: status === 'passed', file: relative(root, name) })),
-    )
+    return testResults.flatMap(({ name, status: ofFile, assertionResults }): TestResult[] => {
+      const file = relative(root, name)
+      // a file that cannot be read has no tests to tell of it
+      if (assertionResults.length === 0 && ofFile === 'failed') return [{ titles: [], passed: false, file }]
+      return assertionResults.flatMap(({ title, ancestorTitles, status }) =>
+        // one that did not run proves nothing, and refutes nothing
+        status === 'passed' || status === 'failed'
+          ? [{ titles: [...ancestorTitles, title], passed: status === 'passed', file }]
+          : [],
+      )
+    })
   } finally {
     rmSync(folder, { recursive: true })
   }
