@@ -1,6 +1,7 @@
 import type { Log } from '@tollgate/telemetry'
 import { z } from 'zod'
-import type { JsonObject } from '../conversation/turn.ts'
+import { isObject } from '../conversation/json.ts'
+import type { Json, JsonObject } from '../conversation/turn.ts'
 import { ServerFailure } from './failure.ts'
 import { offeredSchema } from './schemas.ts'
 import type { Limits, Session } from './session.ts'
@@ -23,16 +24,29 @@ const MOST_SCHEMA_CHARACTERS = 64 * 1024
 /** The least that a model API takes. */
 const MOST_NAME = 64
 const MOST_DESCRIPTION = 1_024
+/** The longest that a server may have. */
+const MOST_OWN_NAME = 256
 /** Tools that are left out and named in the log; of more only the number is told. */
 const MOST_TOLD = 20
 
 const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().max(8_192).nullish() })
-const entry = z.looseObject({
-  name: z.string().min(1).max(256),
-  title: z.string().optional().catch(undefined),
-  description: z.string().optional().catch(undefined),
-  inputSchema: z.record(z.string(), z.unknown()),
-})
+interface Entry {
+  name: string
+  title: string | undefined
+  description: string | undefined
+  inputSchema: JsonObject
+}
+
+/** By hand: a listing may hold a hundred thousand things that are no tools, and to tell what is wrong with each takes seconds. */
+function entryOf(listed: unknown): Entry | undefined {
+  if (!isObject(listed as Json)) return undefined
+  const { name, title, description, inputSchema } = listed as JsonObject
+  if (typeof name !== 'string' || name === '' || name.length > MOST_OWN_NAME) return undefined
+  if (inputSchema === undefined || !isObject(inputSchema)) return undefined
+  return { name, title: textOrNone(title), description: textOrNone(description), inputSchema }
+}
+
+const textOrNone = (value: Json | undefined): string | undefined => (typeof value === 'string' ? value : undefined)
 
 /** A server as far as its listing is concerned. */
 interface Listed {
@@ -88,25 +102,25 @@ interface ReadTool {
 }
 
 function readTool(listed: unknown, allowed: Listed['allowedTools']): ReadTool {
-  const { data } = entry.safeParse(listed)
-  if (data === undefined) return { name: nameIn(listed), why: 'it has no name or no schema of an object' }
-  const { name } = data
+  const entry = entryOf(listed)
+  if (entry === undefined) return { name: nameIn(listed), why: 'it has no name or no schema of an object' }
+  const { name } = entry
   if (allowed?.includes(name) === false) return { name }
-  const parameters = offeredSchema(data.inputSchema as JsonObject)
+  const parameters = offeredSchema(entry.inputSchema)
   if (parameters === undefined) return { name, why: 'its schema is nested too deeply' }
   if (JSON.stringify(parameters).length > MOST_SCHEMA_CHARACTERS) return { name, why: 'its schema is too large' }
-  return { name, tool: { name, offered: offeredName(name), description: describe(data), parameters } }
+  return { name, tool: { name, offered: offeredName(name), description: describe(entry), parameters } }
 }
 
 /** Names of MCP may have dots and strokes, and be longer; those of functions may not. */
 const offeredName = (name: string): string => name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, MOST_NAME)
 
-function describe({ name, title, description }: z.output<typeof entry>): string {
+function describe({ name, title, description }: Entry): string {
   const text = (description?.trim() || title?.trim() || name).toWellFormed()
   return text.length <= MOST_DESCRIPTION ? text : `${text.slice(0, MOST_DESCRIPTION - 1).toWellFormed()}…`
 }
 
 function nameIn(listed: unknown): string {
-  const { data } = z.looseObject({ name: z.string() }).safeParse(listed)
-  return data?.name ?? ''
+  const name = isObject(listed as Json) ? (listed as JsonObject).name : undefined
+  return typeof name === 'string' ? name : ''
 }
