@@ -405,6 +405,28 @@ describe('what is stored', () => {
     expect((await send('GET', `${PATH}/${kept}`, { key: masterKey })).status).toBe(200)
   })
 
+  test.each(wires)('goes on with other tools, or none, and in two ways at once: %s', async (wire) => {
+    const { ask, fake, brokers, shown } = await start(wire, [asks('red'), says('Red.')])
+    const one = await ask(false, { tools: [search] })
+    const next = await start(wire, () => says('More.'))
+    const ways = [{ tools: [weather] }, {}, { tools: [search] }, {}]
+    const answers = await Promise.all(
+      ways.map((more, at) => next.ask(at % 2 === 0, { previous_response_id: one.id, input: `way ${at}`, ...more })),
+    )
+    expect(answers.map(({ output_text: text }) => text)).toEqual(Array(4).fill('More.'))
+    expect(new Set(answers.map(({ id }) => id)).size).toBe(4)
+    expect([fake.refusals, brokers.asked.search]).toEqual([[], []])
+    // each has what was before it, and nothing of the others
+    for (const round of [0, 1, 2, 3]) {
+      const text = JSON.stringify(shown(round))
+      expect(text.match(/way \d/g)).toHaveLength(1)
+      expect(text).toContain('Red.')
+    }
+    const [first] = answers
+    await next.ask(true, { previous_response_id: first?.id, input: 'and then' })
+    expect(JSON.stringify(shown(4))).toMatch(/Red\..*way 0.*More\..*and then/)
+  })
+
   test('a conversation with a part deleted cannot be gone on from', async () => {
     const { ask, client } = await start('openai-chat', () => says('x'))
     const one = await ask(false)
