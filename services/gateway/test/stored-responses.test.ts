@@ -96,7 +96,13 @@ describe.each(['postgres', 'pglite'] as const)('stored responses in %s', (kind) 
   test('that refer to each other in a circle, as only a hand in the table can make them, are no conversation', async () => {
     const { db, within } = await open(kind)
     const store = within({ conversationTurns: 1_000, conversationBytes: 32 * 1024 * 1024 })
-    for (const [id, previous] of [['o1', 'o2'], ['o2', 'o3'], ['o3', 'o1'], ['self', 'self'], ['end', 'o1']] as const)
+    for (const [id, previous] of [
+      ['o1', 'o2'],
+      ['o2', 'o3'],
+      ['o3', 'o1'],
+      ['self', 'self'],
+      ['end', 'o1'],
+    ] as const)
       await store.save(ada, response(id, previous))
     for (const id of ['o1', 'o2', 'self', 'end']) expect(await store.conversation(ada, id)).toBe('too_long')
     // as soon as it is a line again, it is one
