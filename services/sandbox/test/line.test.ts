@@ -79,6 +79,19 @@ describe('a short call', () => {
     }
   })
 
+  test('finds a module in a folder that was looked into before it was there', async () => {
+    const own = await backend.open()
+    const look =
+      'import sys\nsys.path.append("/workspace/later")\ntry: import found_later\nexcept ImportError: print("none")'
+    expect(
+      printed(
+        await own.python(look.replace('/workspace', printed(await own.python('import os; print(os.getcwd())')).trim())),
+      ),
+    ).toBe('none\n')
+    await own.shell('mkdir later && echo "value = 7" > later/found_later.py')
+    expect(printed(await own.python('import found_later\nprint(found_later.value)'))).toBe('7\n')
+  })
+
   test('ends where its copy would go on: a child that it forks is asked for no call', async () => {
     const own = await backend.open()
     expect((await own.python('import os\npid = os.fork()\nprint("parent" if pid else "child")')).return_code).toBe(0)

@@ -1,11 +1,10 @@
 """The process that runs a session's Python: one namespace of variables for as long as it lives."""
 
 import ast
-import importlib
-import importlib.metadata  # which `invalidate_caches` would load in every session
 import io
 import linecache
 import os
+import random
 import signal
 import sys
 import threading
@@ -173,15 +172,18 @@ def prepare():
 def _look_again():
     """Modules may have been written since the last look, into folders that a program can write to."""
     finders = sys.path_importer_cache
-    for finder in islice(reversed(finders.values()), max(0, len(finders) - _known_folders)):
-        if hasattr(finder, "invalidate_caches"):
+    for path, finder in tuple(islice(reversed(finders.items()), max(0, len(finders) - _known_folders))):
+        if finder is None:
+            del finders[path]  # there was no such folder
+        elif hasattr(finder, "invalidate_caches"):
             finder.invalidate_caches()
 
 
 def _renew():
     """Forks share the zygote's memory: the state of its random numbers, and what it is called, are not for them."""
-    for name in ("random", "numpy.random"):
-        module = sys.modules.get(name)
-        if module is not None:
-            module.seed()
+    random.seed()
+    numbers = sys.modules.get("numpy.random")
+    if numbers is not None:
+        # a number: it would copy a session's worth of numpy to gather entropy by itself, for what is no secret
+        numbers.seed(int.from_bytes(os.urandom(4), "big"))
     threading.main_thread()._set_native_id()
