@@ -412,9 +412,11 @@ describe('a streamed run', () => {
     const socket = await connected
     await expect.poll(() => socket.destroyed, { timeout: 20_000 }).toBe(true)
     let taken = 0
-    client.on('error', () => {}).on('data', (piece) => {
-      taken += piece.length
-    })
+    client
+      .on('error', () => {})
+      .on('data', (piece) => {
+        taken += piece.length
+      })
     await once(client.resume(), 'close')
     expect(taken).toBeLessThan(7_800_000)
     // it ran all the same
