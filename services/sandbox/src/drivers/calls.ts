@@ -26,8 +26,8 @@ const SHORT_MS = 5
 const ANSWER_MS = 10_000
 /** What short calls leave behind, threads and processes, is looked at this long after the first of them. */
 const LOOK_MS = 500
-/** Changes that are nearer to each other may bear the same time. */
-const CLOCK_MS = 100
+/** Changes that are nearer to each other may bear the same time: a tick of the slowest kernel, twice. */
+const CLOCK_MS = 20
 
 interface Supervised {
   /** Undefined when the call has not begun yet, or has ended before the supervisor heard of it. */

@@ -9,8 +9,8 @@ import { openSandbox } from './sandbox.ts'
 /** A session that was asked for and has not come yet. */
 export interface Awaited {
   ticket: Buffer
-  /** Its supervisor's connection, which comes before its interpreter's. */
-  channel?: Socket
+  /** Its supervisor's connection, which comes before its interpreter's, and how to stop listening to it here. */
+  channel?: { socket: Socket; hand(): void }
   /** Has the zygote end it. */
   end(): void
   resolve(sandbox: Sandbox): void
@@ -40,12 +40,12 @@ export function greet(socket: Socket, awaited: ReadonlyMap<number, Awaited>, out
       who = recognise(word.order, awaited)
       read = Buffer.from(word.rest)
       if (word.order.kind === kinds.channel) {
-        who.channel = socket
+        who.channel = { socket, hand: settle }
         clearTimeout(late)
         return
       }
     }
-    if (who.channel === socket) throw new Error('a supervisor speaks only when asked')
+    if (who.channel?.socket === socket) throw new Error('a supervisor speaks only when asked')
     const emptySince = readReady(read)
     if (emptySince === undefined) return
     settle()
@@ -75,13 +75,13 @@ function recognise({ kind, number, ticket }: Order, awaited: ReadonlyMap<number,
 }
 
 function arrive(who: Awaited, line: Line): void {
-  const { channel: socket, end, resolve } = who
-  if (!socket) {
+  const { channel: first, end, resolve } = who
+  if (!first) {
     line.close()
     return
   }
-  socket.removeAllListeners('data').removeAllListeners('close')
-  const channel = openChannel(socket)
+  first.hand()
+  const channel = openChannel(first.socket)
   let late: NodeJS.Timeout | undefined
   /** By the zygote, which is quicker than the supervisor's good order; its connections then close by themselves. */
   const endByForce = () => {
