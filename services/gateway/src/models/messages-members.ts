@@ -5,10 +5,11 @@ import type { Json, JsonObject } from '../conversation/turn.ts'
 
 /**
  * Members that the turn itself holds, that this gateway acts on, or that change nothing about what is answered: they
- * steer the vendor's cache and its bookkeeping.
+ * steer the vendor's cache and its bookkeeping, or configure a beta of its API, which goes with its header (X-25).
  */
 const HELD = new Set([
   'cache_control',
+  'context_management',
   'diagnostics',
   'max_tokens',
   'messages',
@@ -25,7 +26,6 @@ const HELD = new Set([
 
 /** Members without an equivalent, accepted while they ask for nothing. */
 const ASKS_FOR_NOTHING: Record<string, (value: Json) => boolean> = {
-  context_management: clearsThinkingAlone,
   inference_geo: (value) => value === 'global',
   speed: (value) => value === 'standard',
 }
@@ -60,13 +60,6 @@ export function chatMembersOfMessages(body: JsonObject): JsonObject {
     }
   }
   return members
-}
-
-/** Thinking of earlier turns is not given to another vendor's model at all. */
-function clearsThinkingAlone(value: Json): boolean {
-  if (!isObject(value) || Object.keys(value).some((name) => name !== 'edits')) return false
-  const { edits = [] } = value
-  return Array.isArray(edits) && edits.every((edit) => isObject(edit) && /^clear_thinking_\d+$/.test(String(edit.type)))
 }
 
 const outputConfig = z.strictObject({

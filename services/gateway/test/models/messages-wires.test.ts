@@ -289,7 +289,7 @@ describe('the body for an OpenAI upstream', () => {
     [{ service_tier: 'auto' }, {}],
     [{ service_tier: 'standard_only' }, { service_tier: 'default' }],
     [{ speed: 'standard', inference_geo: 'global', top_k: null }, {}],
-    [{ context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] } }, {}],
+    [{ context_management: { edits: [{ type: 'clear_tool_uses_20250919' }], more: 1 } }, {}],
     [
       { output_config: { format: { type: 'json_schema', schema } } },
       { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } } },
@@ -311,8 +311,6 @@ describe('the body for an OpenAI upstream', () => {
   test.each<[string, JsonObject]>([
     ['top_k', { top_k: 5 }],
     ['container', { container: 'container_1' }],
-    ['context_management', { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } }],
-    ['context_management', { context_management: { edits: [], more: 1 } }],
     ['speed', { speed: 'fast' }],
     ['inference_geo', { inference_geo: 'us' }],
     ['service_tier', { service_tier: 'flex' }],
