@@ -7,7 +7,8 @@ export const backendUrl = z
   .max(2_048)
   .refine((text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined
-    return !(url?.username || url?.password || url?.search || url?.hash)
+    // an empty query swallows the path behind it as well
+    return !(url?.username || url?.password || /[?#]/.test(text))
   }, 'must have no user, query or fragment')
 
 const hint = z

@@ -93,9 +93,10 @@ describe('CFG-51 to change the settings', () => {
 
   const bad: [key: string, value: unknown][] = [
     ...['sandbox_url', 'web_search_url'].flatMap((key): [string, unknown][] =>
-      ['', 'sandbox', 'ftp://x.test', 'http://me:secret@x.test', 'http://x.test/?q=1', 'http://x.test/#a', 7].map(
-        (value) => [key, value],
-      ),
+      [
+        ...['', 'sandbox', 'ftp://x.test', 'http://me:secret@x.test', 7],
+        ...['http://x.test/?q=1', 'http://x.test/#a', 'http://x.test?', 'http://x.test/a#'],
+      ].map((value) => [key, value]),
     ),
     ['code_execution_executor', 'Otari'],
     ['code_execution_executor', ''],
