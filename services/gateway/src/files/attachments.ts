@@ -4,6 +4,7 @@ import { isObject } from '../conversation/json.ts'
 import type { Json, JsonObject, Message, Part, Turn } from '../conversation/turn.ts'
 import { filledMessage } from '../dialects/messages/files.ts'
 import { declaredFileIds } from './declared.ts'
+import type { InTurn } from './in-turn.ts'
 import { type FileRows, type FileView, referenceOf } from './rows.ts'
 import { type CodePlace, type Showing, showFile } from './show.ts'
 
@@ -14,6 +15,8 @@ const MOST_FILES = 100
 export interface Files {
   store: FileStore
   rows: FileRows
+  /** For bytes whose id somebody else chose, so that two answers may name one file at once. */
+  inTurn: InTurn
 }
 
 /** The files that a conversation refers to. */

@@ -6,6 +6,7 @@ import { counter, type Log } from '@tollgate/telemetry'
 import type { AnswerEvent } from '../conversation/events.ts'
 import type { MadeFile, ProviderFiles } from '../models/provider-files.ts'
 import { fileName } from './file-name.ts'
+import type { InTurn } from './in-turn.ts'
 import type { FileRows } from './rows.ts'
 import { toolFiles } from './tool-files.ts'
 
@@ -30,6 +31,7 @@ export interface ProviderOutputs {
 export interface OutputNeeds {
   store: FileStore
   rows: FileRows
+  inTurn: InTurn
   log: Log
   files: ProviderFiles
   /** For the whole answer (FI-22). */
@@ -44,7 +46,7 @@ export interface OutputNeeds {
 }
 
 export function collectOutputs(needs: OutputNeeds): ProviderOutputs {
-  const { store, rows, log, files, most, tenancy, signal } = needs
+  const { store, rows, inTurn, log, files, most, tenancy, signal } = needs
   const ending = new AbortController()
   const end = () => ending.abort()
   signal.addEventListener('abort', end, { once: true })
@@ -57,7 +59,7 @@ export function collectOutputs(needs: OutputNeeds): ProviderOutputs {
   function want(file: MadeFile): void {
     if (seen.has(file.id) || seen.size >= MOST_NAMED) return
     seen.add(file.id)
-    copying = copying.then(() => within((until) => copy(file, until), file.id))
+    copying = copying.then(() => within((until) => inTurn(file.id, () => copy(file, until)), file.id))
   }
 
   /** Work within the time that is left. It never throws: the run it belongs to stands. */

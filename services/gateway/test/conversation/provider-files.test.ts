@@ -823,6 +823,22 @@ describe('FI-23 files that the provider’s code made', () => {
     expect(files.asked.some((call) => call.includes('passwd'))).toBe(false)
   })
 
+  test('FI-23 a file that several answers name at once is copied once, for the first of them', async () => {
+    const { files } = fakes.claude
+    files.make({ id: 'file_twice', name: 'a.txt', content: 'first' })
+    // the first breaks off: the second is made all the same, and those behind it find it
+    files.instead = [
+      { on: /file_twice\/content/, answer: { status: 200, body: 'broken', cutAfterBytes: 3 } },
+      { on: /file_twice\/content/, delayMs: 100 },
+    ]
+    scripts.claude = [1, 2, 3, 4].map(() => ranAtClaude('file_twice'))
+    const answers = await Promise.all([1, 2, 3, 4].map(() => message([words('Go')])))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect((await download('file_twice')).text).toBe('first')
+    expect(files.asked.filter((call) => call === 'GET /v1/files/file_twice/content')).toHaveLength(2)
+    expect(lines.filter((line) => line.includes('"level":"error"'))).toEqual([])
+  })
+
   test('FI-25 with files switched off nothing is copied, and the provider’s code runs all the same', async () => {
     const off = await openWith(models)
     fakes.claude.files.make({ id: 'file_off', name: 'a.txt', content: 'x' })
