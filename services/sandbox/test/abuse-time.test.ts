@@ -109,7 +109,7 @@ describe('BR-131 everything that a command started ends with it, and nothing of 
         .exec({ tool: 'bash_code_execution', input: { command }, timeout_seconds }, { signal: gone.signal })
         .catch(() => undefined)
     const ofTree = () => processesWith(`sleep ${mark}`).length
-    const whole = () => expect.poll(ofTree, { timeout: 5_000 }).toBe(3)
+    const whole = () => expect.poll(ofTree, { timeout: 15_000 }).toBe(3)
     const onlyTheOther = () => expect.poll(ofTree, { timeout: 5_000 }).toBe(1)
     return { own, run, whole, onlyTheOther, leave: () => gone.abort() }
   }

@@ -100,8 +100,8 @@ describe('a Chat body as a turn', () => {
       turn({ mcp_servers: [x, { ...x, name: 'y', allowed_tools: [] }], mcp_server_ids: ['i', 'j', 'i'] }).mcpServers,
     ).toEqual({
       inline: [
-        { ...x, token: undefined, hint: undefined, allowedTools: undefined },
-        { ...x, name: 'y', token: undefined, hint: undefined, allowedTools: [] },
+        { ...x, token: undefined, hint: undefined, allowedTools: undefined, deferred: false },
+        { ...x, name: 'y', token: undefined, hint: undefined, allowedTools: [], deferred: false },
       ],
       ids: ['i', 'j'],
     })
