@@ -7,9 +7,11 @@ import {
   type FakeSite,
   fakeDeepseekFetch,
   fakeOpenAi,
+  fakeSearxng,
   fakeSerper,
   openSite,
   type SearchFake,
+  type SearxngResult,
   type SerperResult,
   says,
 } from '@tollgate/testing'
@@ -31,6 +33,7 @@ const PIXEL = Buffer.from(
 let site: FakeSite
 let web: Web
 let serper: SearchFake<SerperResult>
+let engine: SearchFake<SearxngResult>
 let model: FakeModel
 let pages: SearchFake<FakePage>
 let deployment: Deployment
@@ -48,7 +51,9 @@ beforeAll(async () => {
   serper = await fakeSerper({ apiKey: KEY })
   serper.finds([{ title: 'T', link: 'https://hit.test/', snippet: 'S' }])
   const asked = { name: 'web_fetch', input: { url: 'https://far.test/page?secret=walnut' } }
-  model = await fakeOpenAi([callsTools([asked]), says('It says far.')])
+  const searches = Array.from({ length: 11 }, (_, n) => callsTools([{ name: 'web_search', input: { query: `q${n}` } }]))
+  model = await fakeOpenAi([callsTools([asked]), says('It says far.'), ...searches, says('Enough.')])
+  engine = await fakeSearxng()
   pages = await fakeDeepseekFetch({ apiKey: PAGES_KEY })
   pages.finds([{ url: 'https://far.test/page?secret=walnut', text: 'Far away text', title: 'Far' }])
   deployment = await startDeployment('services', {
@@ -60,6 +65,7 @@ beforeAll(async () => {
         far: { provider: 'deepseek', api_key: PAGES_KEY, api_base: pages.url, price_per_call: '0.00075' },
       },
       web_fetch_default_tool: 'far',
+      search_tools: { engine: { provider: 'searxng', api_base: engine.url, fetch_tool: 'builtin_fetch' } },
     },
     env: {
       DPTTOOLS_WEB_SEARCH_PROVIDER: 'serper',
@@ -74,7 +80,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(async () => {
   const ends = await deployment?.stop()
-  await Promise.all([site, web, serper, model, pages].map((outside) => outside?.close()))
+  await Promise.all([site, web, serper, engine, model, pages].map((outside) => outside?.close()))
   expect([...(ends ?? [])].filter(([, { code }]) => code !== 0)).toEqual([])
 }, 60_000)
 
@@ -199,6 +205,32 @@ test('P-05 P-06 P-20 FP-02 FP-04 F-43 a model’s fetch runs on the default fetc
   expect([pages.requests.length, web.requests.length]).toEqual([1, 1])
 })
 
+test('R-44 S-61 a search shows the model and the client the same hits, and reads their pages at no cost to its calls', async () => {
+  const at = (host: string, n: number) => `http://${host}/hit-${n}?of=${n}`
+  const kept = Array.from({ length: 5 }, (_, n) => at('93.184.216.34', n))
+  const blocked = at('1.1.1.1', 0)
+  engine.finds([blocked, ...kept].map((url) => ({ url, title: 'A title', content: 'a snippet' })))
+  const before = web.requests.length
+  const body = {
+    model: 'fake:gpt',
+    messages: [{ role: 'user', content: 'What is new?' }],
+    max_tool_iterations: 12,
+    tools: [{ type: 'otari_web_search', max_results: 20, blocked_domains: ['1.1.1.1'] }],
+  }
+  const answer = await ask(deployment, 'POST', '/api/v1/chat/completions', { key, body })
+  expect(answer).toMatchObject({ status: 200, json: { choices: [{ message: { content: 'Enough.' } }] } })
+  const told = answer.json.otari_tool_calls as { status: string; sources?: { url: string }[] }[]
+  expect(told.map(({ sources = [] }) => sources.map(({ url }) => url))).toEqual([...Array(10).fill(kept), []])
+  expect(told.at(-1)).toMatchObject({ status: 'failed', error: { tag: 'call_limit' } })
+  const read = JSON.stringify(model.requests.at(-1)?.body)
+  expect([read.includes(kept[0] ?? ''), read.includes(blocked)]).toEqual([true, false])
+  expect(read).toContain('[tool error] web search call limit reached for this request')
+  expect(web.requests.length - before).toBeGreaterThanOrEqual(kept.length)
+  const { row } = await settledRow(deployment, answer.headers.get('x-request-id') ?? '')
+  expect(row.billing_meters).toMatchObject({ tools: { web_search: { billed: 10, errors: 1 } } })
+  expect(JSON.stringify(row.billing_meters)).not.toContain('web_fetch')
+})
+
 test('the API documentation lists the routes', async () => {
   const { json } = await ask(deployment, 'GET', '/openapi.json', {})
   for (const path of ['/api/v1/mcp/web', '/api/v1/fetch', '/api/v1/search', '/api/v1/search/{search_tool_name}']) {
@@ -209,7 +241,17 @@ test('the API documentation lists the routes', async () => {
 
 test('WM-13 no log of any process holds a key, a query or a page', () => {
   const lines = deployment.allLogs().split('\n')
-  for (const secret of [KEY, PAGES_KEY, key, 'tides', 'Paragraph 1', 'secret word', 'secret=walnut', 'Far away']) {
+  for (const secret of [
+    KEY,
+    PAGES_KEY,
+    key,
+    'tides',
+    'Paragraph 1',
+    'secret word',
+    'secret=walnut',
+    'Far away',
+    'hit-3',
+  ]) {
     expect(lines.filter((line) => line.includes(secret))).toEqual([])
   }
 })

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { legacyBackend } from '../src/legacy.ts'
 import { defaultBounds } from '../src/settings.ts'
 import { CANARY_KEY, kept, last } from './engines.ts'
+import { closedPort } from './faults.ts'
 import { hitsOf, openWorld, recordingLog, times } from './world.ts'
 
 const apiKey = CANARY_KEY
@@ -26,6 +27,24 @@ describe('S-70 the provider of the old settings', () => {
     const { query } = await openWorld({ settings: { legacy: { provider: 'brave', apiKey, apiBase: brave.url } } })
     expect(await query({})).toMatchObject({ status: 'ok', label })
     expect(last(brave).headers['x-subscription-token']).toBe(apiKey)
+  })
+
+  test('S-39 at an address where nobody is, each search fails by itself, and the next one may be answered', async () => {
+    const url = await kept(fakeSearxng())
+    url.finds([{ url: 'https://a.test/', title: 'T', content: 'snippet' }])
+    for (const given of [
+      { url: `http://127.0.0.1:${await closedPort()}` },
+      { provider: 'tavily', apiKey, apiBase: `http://127.0.0.1:${await closedPort()}` },
+    ]) {
+      const { query, describe: described } = await openWorld({ settings: { legacy: given } })
+      for (let twice = 0; twice < 2; twice++)
+        expect(await query({})).toEqual({ status: 'failed', label, tag: 'network' })
+      expect((await described()).inLoop).toMatchObject({ kind: 'legacy' })
+    }
+    const { query } = await openWorld({ settings: { legacy: { url: url.url } } })
+    url.suffers({ kind: 'reset' })
+    expect(await query({ enrich: false })).toEqual({ status: 'failed', label, tag: 'network' })
+    expect(await query({ enrich: false })).toMatchObject({ status: 'ok', label })
   })
 
   test('S-70 without another base it is the vendor’s public address', () => {
