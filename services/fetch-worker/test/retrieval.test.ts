@@ -183,13 +183,16 @@ describe('where it may lead', () => {
 })
 
 describe('redirects', () => {
-  test('F-22 follows five and not six, and tells where it ended', async () => {
+  test('F-22 FP-07 follows five and not six, and tells where it ended, at no cost', async () => {
     const five = shared().answering(redirecting(chain(5)))
-    expect(await five.fetch('http://site.test/')).toMatchObject({
+    const read = await five.fetch('http://site.test/')
+    expect(read).toMatchObject({
       status: 'ok',
       requestedUrl: 'http://site.test/',
       finalUrl: 'http://site.test/5',
+      label: 'builtin:builtin_fetch',
     })
+    expect(read).not.toHaveProperty('reportedCost')
     expect(five.dialer.dialed).toHaveLength(6)
     const six = shared().answering(redirecting(chain(6)))
     expect(textOf(await six.fetch('http://site.test/'))).toBe('redirect_disallowed')

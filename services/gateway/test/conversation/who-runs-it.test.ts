@@ -532,9 +532,16 @@ describe('a provider’s fetch', () => {
 
   test('FP-07 our own fetcher has no key, no cost and a final address, and is what a deployment has', async () => {
     rig.play(fetches('https://site.test/moved'), done)
-    const works = rig.brokers.fetch
-    rig.brokers.fetch = async (input, signal) =>
-      ({ ...(await works(input, signal)), finalUrl: 'https://site.test/here' }) as never
+    rig.brokers.fetch = async ({ url }) => ({
+      status: 'ok',
+      requestedUrl: url,
+      finalUrl: 'https://site.test/here',
+      contentType: 'text/html',
+      text: 'Page text',
+      totalChars: 9,
+      bytes: 9,
+      label: 'builtin:builtin_fetch',
+    })
     await rig.ask('other', { dialect: 'chat', streamed: false }, [{ type: 'otari_web_fetch' }])
     expect([rig.brokers.asked.fetch.length, rig.brokers.asked.fetchBy]).toEqual([1, []])
     expect(rig.sent('other')[1]).toContain('https://site.test/here')
