@@ -250,6 +250,32 @@ describe('what cannot be', () => {
     socket.destroy()
   })
 
+  test('G5 an upload in whose place a program puts a pipe ends, and keeps nobody waiting', async () => {
+    const own = await backend.open()
+    const { hostname, port } = new URL(backend.url)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    let heard = ''
+    socket.on('data', (piece) => {
+      heard += piece
+    })
+    const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    const tail = '\r\n--b--\r\n'
+    const bytes = head.length + 5 * MIB + tail.length
+    socket.write(
+      `POST /sessions/${own.id}/files HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=b\r\ncontent-length: ${bytes}\r\n\r\n${head}`,
+    )
+    socket.write(Buffer.alloc(MIB))
+    await expect.poll(async () => printed(await own.shell('ls -A'))).toMatch(/^\.upload-/)
+    expect(printed(await own.shell('for f in .upload-*; do rm $f; mkfifo $f; done; ls -A'))).toMatch(/^\.upload-/)
+    socket.write(Buffer.alloc(4 * MIB))
+    socket.write(tail)
+    await expect.poll(() => heard, { timeout: 20_000 }).toMatch(/^HTTP\/1\.1 4\d\d /)
+    expect((await own.python('while True: pass', 1)).ended_by).toBe('time')
+    socket.destroy()
+    await own.end()
+  })
+
   test('an upload that breaks off leaves nothing', async () => {
     const own = await backend.open()
     const { hostname, port } = new URL(backend.url)

@@ -97,6 +97,8 @@ describe('a short call', () => {
     expect((await own.python('import os\npid = os.fork()\nprint("parent" if pid else "child")')).return_code).toBe(0)
     expect(printed(await own.python('print(os.waitpid(pid, 0)[1])'))).toBe('0\n')
     expect(printed(await own.python('print("alone")'))).toBe('alone\n')
+    const code = 'import sys\npid = os.fork()\nif pid == 0: sys.exit(3)\nprint(os.WEXITSTATUS(os.waitpid(pid, 0)[1]))'
+    expect(printed(await own.python(code))).toBe('3\n')
   })
 })
 
@@ -135,7 +137,55 @@ describe('the moment in which the supervisor takes over', () => {
   })
 })
 
+describe.runIf(here)('an interpreter that does not listen', () => {
+  test.each([
+    [
+      'stopped by a child',
+      'import os, signal, time\nif os.fork() == 0:\n  time.sleep(0.1)\n  os.kill(os.getppid(), signal.SIGSTOP)\n  open("now.txt", "w").close()\n  time.sleep(60)',
+    ],
+    [
+      'kept from it by a thread that is in one long step',
+      'import threading, time\ndef later():\n  time.sleep(0.1)\n  open("now.txt", "w").close()\n  (10**7)**(10**7)\nthreading.Thread(target=later, daemon=True).start()',
+    ],
+  ])('BR-125 A3 %s: its next call ends in time, and the session goes on', async (_what, code) => {
+    const neighbour = await openNeighbour(backend)
+    const own = await backend.open()
+    await own.python(code)
+    await expect.poll(async () => printed(await own.shell('ls'))).toContain('now.txt')
+    const { ended_by, stderr } = await neighbour.during(own.python('print("never")', 1))
+    expect([ended_by, stderr]).toEqual(['time', expect.stringContaining('variables and imports are lost')])
+    expect(printed(await own.python('print(6 * 7)'))).toBe('42\n')
+    await own.end()
+  })
+
+  test('BR-128 a client that leaves it does not keep the next one waiting for the whole time of its call', async () => {
+    const own = await backend.open()
+    await own.python(
+      'import os, signal, time\nme = os.getpid()\nif os.fork() == 0:\n  time.sleep(0.1)\n  os.kill(me, signal.SIGSTOP)\n  open("now.txt", "w").close()\n  time.sleep(60)',
+    )
+    await expect.poll(async () => printed(await own.shell('ls'))).toContain('now.txt')
+    const leaving = new AbortController()
+    const call = own.exec(
+      { tool: 'code_execution', input: { code: 'print("never")' }, timeout_seconds: 120 },
+      { signal: leaving.signal },
+    )
+    setTimeout(() => leaving.abort(), 20)
+    await expect(call).rejects.toThrow()
+    expect(printed(await own.python('print("next")'))).toBe('next\n')
+  })
+})
+
 describe.runIf(here)('a program that meddles with the line', () => {
+  test('BR-125 its time is kept, though it makes everything it holds wait for what never comes', async () => {
+    const own = await backend.open()
+    const block =
+      'import time; time.sleep(0.1)\nfor fd in pipes:\n  if not os.get_blocking(fd): os.set_blocking(fd, True)\nprint("said", flush=True)\ntime.sleep(60)'
+    const { ended_by, stdout } = await own.python(`${OURS}\n${block}`, 1)
+    expect([ended_by, stdout]).toEqual(['time', 'said\n'])
+    await own.python('print("whatever becomes of this one")', 1)
+    expect(printed(await own.python('print(6 * 7)'))).toBe('42\n')
+  })
+
   test.each([
     ['closes every descriptor of ours', `${OURS}\nfor fd in ours: os.close(fd)`],
     ['closes both connections', `${OURS}\nfor fd in sockets: os.close(fd)`],

@@ -185,6 +185,59 @@ describe('output', () => {
     expect(printed(await session.python('import os; os.read(0, 10)'))).toBe("b''\n")
   })
 
+  test('C11 what goes to the first streams of all is in the call that wrote it', async () => {
+    const own = await backend.open()
+    expect(
+      await own.python('import sys; print("one", file=sys.__stdout__); print("two", file=sys.__stderr__)'),
+    ).toMatchObject({ stdout: 'one\n', stderr: 'two\n' })
+    expect(printed(await own.python('sys.stdout = None; sys.stdout = sys.__stdout__; print("three")'))).toBe('three\n')
+    expect(printed(await own.python('print("four")'))).toBe('four\n')
+  })
+
+  test.each([
+    'sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8")',
+    'sys.stdout = io.TextIOWrapper(sys.stdout.detach(), encoding="utf-8"); sys.stderr.detach()',
+    'del sys.stdout, sys.stderr, sys.stdin',
+    'sys.stderr = None; sys.exit("left")',
+    'sys.exit(type("Odd", (), {"__str__": lambda _: 1 / 0})())',
+    'sys.exit(type("Odd", (int,), {"__bool__": lambda _: 1 / 0, "__lt__": lambda *_: 1 / 0})(7))',
+    'sys.settrace(lambda *_: 1 / 0)',
+    'sys.setprofile(lambda *_: 1 / 0)',
+    'signal.signal(signal.SIGALRM, lambda *_: 1 / 0); _ = signal.setitimer(signal.ITIMER_REAL, 0.05)',
+    'class Late(OSError): pass\ndef late(*_): raise Late\nsignal.signal(signal.SIGALRM, late); _ = signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)',
+    'importlib.invalidate_caches(); sys.path_importer_cache.clear()',
+  ])('C11 variables outlive %s', async (code) => {
+    const own = await backend.open()
+    await own.python(`import importlib, io, signal, sys\nkept = 6\n${code}`)
+    await new Promise((done) => setTimeout(done, 150))
+    expect(await own.python('signal.setitimer(signal.ITIMER_REAL, 0); print(kept * 7)')).toMatchObject({
+      stdout: '42\n',
+      stderr: '',
+      return_code: 0,
+    })
+    await own.end()
+  })
+
+  test('a program ends with the code and the words that it gives', async () => {
+    const own = await backend.open()
+    const left = async (code: string) => {
+      const { return_code, stderr } = await own.python(`import sys\n${code}`)
+      return [return_code, stderr]
+    }
+    expect(await left('sys.exit(True)')).toEqual([1, ''])
+    expect(await left('sys.exit(None)')).toEqual([0, ''])
+    expect(await left('sys.exit("bye")')).toEqual([1, 'bye\n'])
+    expect(await left('sys.stderr = None; sys.exit("bye")')).toEqual([1, 'bye\n'])
+    expect(await left('sys.exit(type("Odd", (int,), {"__bool__": lambda _: 1 / 0})(7))')).toEqual([7, ''])
+  })
+
+  test('nothing of ours is among what a program finds', async () => {
+    const own = await backend.open()
+    const code =
+      'import signal, sys\nprint(signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL)\nprint([path for path in [*sys.path, *sys.path_importer_cache, *sys.modules] if "tollgate" in path or "zygote" in path])'
+    expect(printed(await own.python(code))).toBe('True\n[]\n')
+  })
+
   test.each([
     'import sys; sys.stdout = None',
     'import sys; sys.stdout.close(); sys.stderr.close()',

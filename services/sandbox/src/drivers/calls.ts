@@ -26,6 +26,8 @@ const SHORT_MS = 5
 const ANSWER_MS = 10_000
 /** What short calls leave behind, threads and processes, is looked at this long after the first of them. */
 const LOOK_MS = 500
+/** For a call to end on its own in time, and for one of a client that left to begin. */
+const SILENT_MS = 700
 /** Changes that are nearer to each other may bear the same time: a tick of the slowest kernel, twice. */
 const CLOCK_MS = 20
 
@@ -41,13 +43,15 @@ interface Supervised {
  */
 export function openCalls(channel: Channel, line: Line): (call: Call, caller: Caller) => Promise<CallResult> {
   let number = 0
-  let emptySince = line.emptySince
+  let emptySince: bigint | undefined = line.emptySince
   let look: NodeJS.Timeout | undefined
   void channel.closed.then(() => clearTimeout(look))
 
-  const supervise = ({ kind, text, timeoutSeconds, onOutput }: Call, isBegun: boolean): Supervised => {
+  const supervise = ({ kind, text, timeoutSeconds, onOutput }: Call, begun?: { isOverdue: boolean }): Supervised => {
+    const isBegun = begun !== undefined
+    const stream = onOutput !== undefined
     const asking = channel.ask(
-      { op: kind, number, begun: isBegun, timeout: timeoutSeconds, stream: onOutput !== undefined },
+      { op: kind, number, begun: isBegun, overdue: begun?.isOverdue ?? false, timeout: timeoutSeconds, stream },
       {
         body: isBegun ? [] : [Buffer.from(text)],
         timeoutMs: timeoutSeconds * 1_000 + OVERTIME_MS,
@@ -65,7 +69,7 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
   }
 
   const supervised = async (call: Call, caller: Caller): Promise<CallResult> => {
-    const { answer, cancel } = supervise(call, false)
+    const { answer, cancel } = supervise(call)
     caller.onLeave(cancel)
     const result = await answer.finally(() => caller.onLeave(undefined))
     if (!result) throw new Error('the supervisor knows nothing of a call that it was given')
@@ -74,7 +78,9 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
 
   const short = async (call: Call, caller: Caller): Promise<CallResult> => {
     const began = Date.now()
-    const latest = began + call.timeoutSeconds * 1_000 + OVERTIME_MS
+    const ends = performance.now() + call.timeoutSeconds * 1_000
+    /** When an interpreter that says nothing, and lets the supervisor take over nothing, is ended. */
+    let overdue = ends + SILENT_MS
     let late: NodeJS.Timeout | undefined
     let care: Supervised | undefined
     let pause = SHORT_MS
@@ -83,18 +89,22 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
         if (answer) return resolve(answer)
         care = undefined
         pause *= 2
-        late = setTimeout(takeOver, pause)
+        late = setTimeout(takeOver, Math.max(SHORT_MS, Math.min(pause, overdue - performance.now())))
       }
       const takeOver = () => {
         if (care) return
         clearTimeout(late)
-        // neither its end nor the supervisor's word in all that time: a program has put itself in between
-        if (Date.now() > latest) channel.close()
-        care = supervise(call, true)
+        const now = performance.now()
+        const timeoutSeconds = Math.max(0, ends - now) / 1_000
+        care = supervise({ ...call, timeoutSeconds }, { isOverdue: now >= overdue })
         if (caller.hasLeft) care.cancel()
         care.answer.then(again, reject)
       }
-      caller.onLeave(() => (care ? care.cancel() : takeOver()))
+      caller.onLeave(() => {
+        overdue = Math.min(overdue, performance.now() + SILENT_MS)
+        if (care) care.cancel()
+        else takeOver()
+      })
       late = setTimeout(takeOver, SHORT_MS)
       line.call(number, Buffer.from(call.text), resolve, takeOver)
     }).finally(() => {
@@ -111,7 +121,7 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
       channel.tell({ op: 'look', id: 0 })
     }, LOOK_MS).unref()
     const { code, stdout, stderr, changed } = result
-    const isEmpty = changed === emptySince && began > Number(emptySince / 1_000_000n) + CLOCK_MS
+    const isEmpty = changed === emptySince && began > Number(changed / 1_000_000n) + CLOCK_MS
     return { exitCode: code, stdout, stderr, ending: undefined, lost: undefined, files: isEmpty ? [] : await made() }
   }
 
@@ -119,7 +129,7 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
   const made = async (): Promise<string[]> => {
     const { header, body } = await channel.ask({ op: 'made' }, { timeoutMs: ANSWER_MS })
     const since = madeAnswer.parse(header).empty_since
-    if (since !== null) emptySince = BigInt(since)
+    emptySince = since === null ? undefined : BigInt(since)
     return namesOf(body)
   }
 

@@ -65,7 +65,8 @@ class Workspace:
     def write(self, upload, offset, data):
         """Adds to a file that nobody sees yet."""
         name = UPLOAD_PREFIX + upload
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if offset == 0 else 0)
+        # a program may have put a pipe in its place, which would be waited for
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_EXCL if offset == 0 else 0)
         data = memoryview(data)
         with self._opened(name, flags, 0o644) as fd:
             while len(data) > 0:
@@ -105,7 +106,7 @@ class Workspace:
                 raise Refused(422, "a folder")
             try:
                 if target is not None and stat.S_ISREG(target.st_mode):
-                    with self._opened(source, os.O_RDONLY | os.O_NOFOLLOW) as written:
+                    with self._opened(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as written:
                         os.fchmod(written, stat.S_IMODE(target.st_mode))
                 os.rename(source, name, src_dir_fd=self._root, dst_dir_fd=fd)
             except OSError as error:

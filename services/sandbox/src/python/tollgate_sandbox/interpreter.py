@@ -11,8 +11,9 @@ import threading
 import traceback
 import types
 import warnings
+from _signal import SIG_DFL as _DEFAULT
 from _signal import signal as _set_handler  # without the names that `signal` looks up for its numbers
-from itertools import islice
+from itertools import takewhile
 
 from .wires import HIGH, move_up
 
@@ -22,6 +23,7 @@ def run(wires, stdout, stderr):
     stdout, stderr = move_up(stdout), move_up(stderr)
     null = move_up(os.open("/dev/null", os.O_RDWR))
     os.closerange(3, HIGH)
+    _set_handler(signal.SIGCHLD, _DEFAULT)  # the zygote's, for its own children
     _renew()
     session = _Session(stdout, stderr, null)
     session.rehearse()
@@ -49,14 +51,19 @@ class _Session:
 
     def execute(self, code):
         """Runs one piece of code and says its exit code; whatever it raises was written to stderr."""
+        self._restore()  # where that cannot be done, this process is of no use any more
         try:
             return self._execute(code)
         except KeyboardInterrupt:  # came in the moment between the program's last step and our noticing
+            pass
+        except BaseException as error:  # what the program left behind raises it: handlers, tracers, objects of its own
             self._running = False
-            return 1
+            _report(error)
+        self._running = False
+        return 1
 
     def _execute(self, code):
-        self._restore()
+        _look_again()
         self._cells += 1
         name = f"<cell {self._cells}>"
         linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
@@ -73,7 +80,8 @@ class _Session:
         finally:
             self._running = False
         _save_figures()
-        for stream in {id(stream): stream for stream in (sys.stdout, sys.stderr, *self._streams.values())}.values():
+        shown = (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *self._streams.values())
+        for stream in {id(stream): stream for stream in shown}.values():
             try:
                 stream.flush()
             except BaseException:  # a stream of the program's own making, or one that it closed
@@ -92,25 +100,34 @@ class _Session:
         """Puts back what earlier code may have taken away: descriptors, streams, the way it is interrupted."""
         for saved, standard in self._standard:
             os.dup2(saved, standard)
-        for name, fd in (("stdout", 1), ("stderr", 2)):
-            stream = self._streams.get(name)
-            if stream is None or stream.closed:
-                # a line at a time: what was printed before a kill is there to be read
-                raw = io.BufferedWriter(io.FileIO(fd, "w", closefd=False), 64 * 1024)
-                stream = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
-                self._streams[name] = stream
-            setattr(sys, name, stream)
-        stdin = self._streams.get("stdin")
-        if stdin is None or stdin.closed:
-            self._streams["stdin"] = stdin = io.TextIOWrapper(io.FileIO(0, "r", closefd=False), encoding="utf-8")
-        sys.stdin = stdin
+        for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+            # first: a stream that the program put over ours closes it when it is let go of
+            setattr(sys, name, self._streams.get(name))
+            if not _is_open(self._streams.get(name)):
+                self._streams[name] = stream = _stream_on(fd)
+                setattr(sys, name, stream)
+                setattr(sys, f"__{name}__", stream)
         sys.displayhook = sys.__displayhook__
         _set_handler(signal.SIGINT, self._interrupt)
-        _look_again()
 
     def _interrupt(self, _number, _frame):
         if self._running:
             raise KeyboardInterrupt
+
+
+def _is_open(stream):
+    try:
+        return stream is not None and not stream.closed
+    except ValueError:  # its buffer was taken away to be used otherwise
+        return False
+
+
+def _stream_on(fd):
+    if fd == 0:
+        return io.TextIOWrapper(io.FileIO(fd, "r", closefd=False), encoding="utf-8")
+    # a line at a time: what was printed before a kill is there to be read
+    raw = io.BufferedWriter(io.FileIO(fd, "w", closefd=False), 64 * 1024)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
 def _report(error):
@@ -118,16 +135,32 @@ def _report(error):
     try:
         shown = traceback.TracebackException(type(error), error, error.__traceback__)
         shown.stack = traceback.StackSummary.from_list([frame for frame in shown.stack if frame.filename != __file__])
-        sys.stderr.write("".join(shown.format()))
+        text = "".join(shown.format())
     except BaseException:  # an exception that cannot be shown is still one
-        os.write(2, f"{type(error).__name__}\n".encode("utf-8", "backslashreplace"))
+        text = f"{type(error).__name__}\n"
+    _say(text)
 
 
 def _exit_code(exit_):
-    if exit_.code is None or isinstance(exit_.code, int):
-        return exit_.code or 0
-    sys.stderr.write(f"{exit_.code}\n")
+    code = exit_.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return int.__index__(code)
+    try:
+        text = f"{code}\n"
+    except BaseException:  # it cannot be shown, which is no reason to stay
+        text = f"{type(code).__name__}\n"
+    _say(text)
     return 1
+
+
+def _say(text):
+    """On the program's stderr, or where that is nothing to write to, on what it would be."""
+    try:
+        sys.stderr.write(text)
+    except BaseException:
+        os.write(2, text.encode("utf-8", "backslashreplace"))
 
 
 def _save_figures():
@@ -140,7 +173,7 @@ def _save_figures():
             pyplot.figure(number).savefig(_free_name())
             pyplot.close(number)
     except BaseException as error:
-        sys.stderr.write(f"a figure could not be saved: {error}\n")
+        _say(f"a figure could not be saved: {error}\n")
 
 
 def _free_name():
@@ -150,15 +183,15 @@ def _free_name():
     return f"figure-{number}.png"
 
 
-#: folders in which modules were looked for before any program ran, and our own modules, which nobody may import
-_known_folders = 0
+#: the last folder in which modules were looked for before any program ran, and our own modules, which nobody may import
+_last_known = None
 _ours = ()
 
 
 def prepare():
     """Run once by the zygote, for all sessions: leaves the interpreter as a fresh one would be, with no module of ours to
     be seen, and does what would copy memory in each session."""
-    global _known_folders, _ours
+    global _last_known, _ours
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     names = [name for name in sys.modules if name == "zygote" or name.split(".")[0] == __package__]
     _ours = tuple(sys.modules.pop(name) for name in names)
@@ -166,13 +199,17 @@ def prepare():
     sys.argv[:] = [""]
     # `show()` has nothing to show on; the figure is saved, so this is no news
     warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
-    _known_folders = len(sys.path_importer_cache)
+    finders = sys.path_importer_cache
+    for path in [path for path in finders if path.startswith(here)]:
+        del finders[path]
+    _last_known = next(finder for finder in reversed(list(finders.values())) if finder is not None)
 
 
 def _look_again():
     """Modules may have been written since the last look, into folders that a program can write to."""
     finders = sys.path_importer_cache
-    for path, finder in tuple(islice(reversed(finders.items()), max(0, len(finders) - _known_folders))):
+    later = takewhile(lambda item: item[1] is not _last_known, reversed(finders.items()))
+    for path, finder in tuple(later):
         if finder is None:
             del finders[path]  # there was no such folder
         elif hasattr(finder, "invalidate_caches"):

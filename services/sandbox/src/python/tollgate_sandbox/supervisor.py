@@ -184,6 +184,10 @@ class Supervisor:
         if header["begun"]:
             if self._interpreter.take_over(header["number"]):
                 self._run = run
+            elif header["overdue"]:
+                # stopped, or kept from its work by a thread: no interrupt would be heard
+                run.deadline = run.interrupts_until = time.monotonic()
+                self._run = run
             else:
                 self._send({"id": run.request, "not_taken": True})
             return

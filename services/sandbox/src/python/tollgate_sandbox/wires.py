@@ -58,8 +58,8 @@ class Wires:
         self._poller.register(self._control, select.POLLIN)
         if line:
             self._line = move_up(line.socket.detach())
-            self._outputs = tuple(move_up(fd) for fd in outputs)
-            self._claim = tuple(move_up(fd) for fd in line.claim)
+            self._outputs = tuple(_of_our_own(fd) for fd in outputs)
+            self._claim = (_of_our_own(line.claim[0]), move_up(line.claim[1]))
             self._poller.register(self._line, select.POLLIN)
 
     def say_ready(self):
@@ -70,7 +70,7 @@ class Wires:
     def next_call(self):
         """Waits for one: the wire it came by, its number, its code."""
         while True:
-            for fd, _ in self._poller.poll():
+            for fd, _ in self._poll():
                 call = self._take(fd)
                 if call:
                     return call
@@ -78,7 +78,7 @@ class Wires:
     def tell(self, wire, number, code):
         """The end of a call. A copy of this process, made by its program, is not asked for one and ends here."""
         if _getpid() != self._owner:
-            os._exit(0)
+            os._exit(code & 0xFF)
         if wire == self._line and _has_claim(self._claim[0]):
             (out, out_dropped), (err, err_dropped) = (self._written(fd) for fd in self._outputs)
             changed = _stat(self._workspace).st_ctime_ns
@@ -86,6 +86,16 @@ class Wires:
             _send(self._line, head + out + err)
         else:
             _send(self._control, ENDED.pack(number, code))
+
+    def _poll(self):
+        try:
+            return self._poller.poll()
+        except MemoryError:
+            raise
+        except BaseException as error:
+            if getattr(error, "errno", None) is not None:
+                raise
+            return ()  # a handler of the program's raised it, for a signal that came between calls
 
     def _take(self, fd):
         data = _read(fd, CHUNK)
@@ -118,6 +128,13 @@ class Wires:
         output.add(data)
         drain_all(fd, output)
         return bytes(output.kept), output.dropped
+
+
+def _of_our_own(fd):
+    """A pipe's end to read from, with flags of its own: the supervisor reads from there too, and must never wait."""
+    own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.close(fd)
+    return move_up(own)
 
 
 def move_up(fd):
