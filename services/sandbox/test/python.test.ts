@@ -204,7 +204,7 @@ describe('output', () => {
     'sys.settrace(lambda *_: 1 / 0)',
     'sys.setprofile(lambda *_: 1 / 0)',
     'signal.signal(signal.SIGALRM, lambda *_: 1 / 0); _ = signal.setitimer(signal.ITIMER_REAL, 0.05)',
-    'class Late(OSError): pass\ndef late(*_): raise Late\nsignal.signal(signal.SIGALRM, late); _ = signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)',
+    'class Late(OSError): pass\ndef late(*_): raise Late\nsignal.signal(signal.SIGALRM, late); _ = signal.setitimer(signal.ITIMER_REAL, 0.05)',
     'importlib.invalidate_caches(); sys.path_importer_cache.clear()',
   ])('C11 variables outlive %s', async (code) => {
     const own = await backend.open()
