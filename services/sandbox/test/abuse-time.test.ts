@@ -109,7 +109,8 @@ describe('BR-131 everything that a command started ends with it, and nothing of 
         .exec({ tool: 'bash_code_execution', input: { command }, timeout_seconds }, { signal: gone.signal })
         .catch(() => undefined)
     const ofTree = () => processesWith(`sleep ${mark}`).length
-    const whole = () => expect.poll(ofTree, { timeout: 15_000 }).toBe(3)
+    // the other's, two of this one, and its shell, whose command names them
+    const whole = () => expect.poll(ofTree, { timeout: 15_000 }).toBe(4)
     const onlyTheOther = () => expect.poll(ofTree, { timeout: 5_000 }).toBe(1)
     return { own, run, whole, onlyTheOther, leave: () => gone.abort() }
   }
