@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify'
+import { holdForTurn } from './held-writes.ts'
 
 export interface EventStream {
   /** Undefined: go on. A promise: the client reads slower than it is written to; resolves when it caught up or is gone. */
@@ -43,6 +44,7 @@ export function openEventStream(reply: FastifyReply, { keepalive, everyMs, signa
     write(frames) {
       if (frames.length === 0 || gone()) return undefined
       silence?.refresh()
+      holdForTurn(raw)
       return raw.write(frames) ? undefined : roomIn(reply, signal)
     },
     end(frames) {
