@@ -33,6 +33,10 @@ export const gatewaySettings = (config: Config): GatewaySettings => ({
   webSearchWorkspaceDefault: config.web_search_workspace_default,
   webFetchEnabled: config.web_fetch_enabled,
   webFetchDefaultTool: config.web_fetch_default_tool,
+  brokersHave: {
+    searchTools: Object.keys(config.search_tools),
+    hostedSandbox: config.sandbox_provider !== 'protocol',
+  },
   mcpWeb: {
     enabled: config.mcp_web_enabled,
     allowedOrigins: config.mcp_web_allowed_origins,

@@ -252,6 +252,13 @@ test('the sandbox lets only its broker in and nothing out', () => {
   expect(spec.ingress.find(({ ports }) => ports[0]?.port === 8080)?.from).toBeDefined()
 })
 
+test.each([true, false])('who serves code and who offers it know where the bundled sandbox is: %s', (enabled) => {
+  const rendered = render({ sandbox: { enabled } })
+  const told = (name: string) =>
+    pod(rendered, name).template.spec.containers[0].env.some(({ name: variable }) => variable === 'OTARI_SANDBOX_URL')
+  expect(serviceNames.filter(told)).toEqual(enabled ? ['gateway', 'sandbox-broker'] : [])
+})
+
 describe('the sandbox pod', () => {
   interface SandboxPod {
     hostUsers?: boolean

@@ -40,6 +40,8 @@ export interface GatewaySettings {
   webFetchEnabled: boolean
   /** CFG-23: the fetch instance; undefined is the built-in fetcher. */
   webFetchDefaultTool: string | undefined
+  /** What the brokers alone act on, as far as it tells a tool that nobody configured from one not heard of yet. */
+  brokersHave: { searchTools: readonly string[]; hostedSandbox: boolean }
   /** Ours: the web MCP server, and the sites that may call it from a browser. */
   mcpWeb: { enabled: boolean; allowedOrigins: readonly string[]; tools: WebSettings }
   /** CFG-35: which addresses of our own network MCP servers may have (M-10). */
@@ -105,6 +107,7 @@ export const defaultSettings: GatewaySettings = {
   webSearchWorkspaceDefault: true,
   webFetchEnabled: false,
   webFetchDefaultTool: undefined,
+  brokersHave: { searchTools: [], hostedSandbox: false },
   mcpWeb: { enabled: true, allowedOrigins: [], tools: defaultWebSettings },
   mcpClient: { allowLoopback: true, allowPrivateHosts: false },
   toolsHeader: undefined,

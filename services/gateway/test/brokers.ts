@@ -73,6 +73,7 @@ export interface Brokers {
   instances: z.input<typeof searchDescribe.output>['instances']
   sandbox: boolean
   describeFails: Fault | undefined
+  sandboxDescribeFails: Fault | undefined
 }
 
 export const exaInstance: InLoopSearch = {
@@ -168,6 +169,7 @@ export async function openBrokers(): Promise<Brokers> {
     instances: [],
     sandbox: true,
     describeFails: undefined,
+    sandboxDescribeFails: undefined,
   }
   const { asked } = brokers
 
@@ -177,7 +179,10 @@ export async function openBrokers(): Promise<Brokers> {
     const { instances, inLoop, inLoopFetch } = brokers
     return { instances, providers: [exaEntry], inLoop, inLoopFetch }
   })
-  await bus.serve(sandboxDescribe, async () => ({ available: brokers.sandbox, provider: 'protocol' }))
+  await bus.serve(sandboxDescribe, async () => {
+    if (brokers.sandboxDescribeFails) throw brokers.sandboxDescribeFails
+    return { available: brokers.sandbox, provider: 'protocol' }
+  })
   await bus.serve(searchQuery, async (input, { signal }) => {
     asked.search.push(input)
     return brokers.search(input, signal)

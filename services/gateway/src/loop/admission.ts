@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Bus } from '@tollgate/bus'
-import { Fault, type Tenancy } from '@tollgate/contracts'
+import { type Failure, Fault, type Tenancy } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Message, Turn } from '../conversation/turn.ts'
 import type { Attachments, Files } from '../files/attachments.ts'
@@ -187,7 +187,10 @@ async function showFiles({ attachments }: TurnRequest, asks: Attempt[]): Promise
   return most
 }
 
-/** A candidate that a policy keeps from what the request needs is passed over, and no reason to refuse it all. */
+/** What keeps one candidate from what the request needs, by a policy or while a tool is away; another may do without. */
+const OF_THE_CANDIDATE: ReadonlySet<Failure> = new Set<Failure>(['forbidden', 'unavailable', 'upstream'])
+
+/** Such a candidate is passed over, and no reason to refuse it all (X-17, S-13). */
 function planned(
   candidate: Candidate,
   number: number,
@@ -199,7 +202,7 @@ function planned(
   try {
     return { number, provider, model, plan: plan({ ...asked, turn, target: targetOf(candidate) }) }
   } catch (thrown) {
-    const skips = thrown instanceof Uncarried || (thrown instanceof Fault && thrown.failure === 'forbidden')
+    const skips = thrown instanceof Uncarried || (thrown instanceof Fault && OF_THE_CANDIDATE.has(thrown.failure))
     if (!skips) throw thrown
     return { number, provider, model, refused: thrown }
   }

@@ -1,5 +1,6 @@
 import { Fault } from '@tollgate/contracts'
 import type { Dialect } from '../conversation/turn.ts'
+import { isConfigured } from '../tools/away.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { type ContainerWish, namesOurs } from '../tools/container.ts'
 import type { BuiltIn } from '../tools/tool.ts'
@@ -25,7 +26,7 @@ export function claims(claim: Claim): boolean {
     case 'web_search':
       return claimsSearch(claim)
     case 'web_fetch':
-      return claim.capabilities.fetch && chosen(claim, claim.executors.web_fetch ?? 'provider')
+      return isConfigured(claim.tool, claim.capabilities) && chosen(claim, claim.executors.web_fetch ?? 'provider')
     default:
       return claimsCode(claim)
   }
@@ -33,8 +34,8 @@ export function claims(claim: Claim): boolean {
 
 /** Interception outranks the header, and both need a search of the deployment's own (S-02, S-10, S-11). */
 function claimsSearch(claim: Claim): boolean {
-  const { capabilities, executors } = claim
-  if (capabilities.search === null) return false
+  const { tool, capabilities, executors } = claim
+  if (!isConfigured(tool, capabilities)) return false
   if (!capabilities.intercept) return chosen(claim, executors.web_search ?? 'provider')
   if (executors.web_search !== 'provider') return true
   throw new Fault(
@@ -48,8 +49,9 @@ function claimsSearch(claim: Claim): boolean {
  * the code runs as long as none of them does (C-24). Without a sandbox no pin is read (X-09).
  */
 function claimsCode(claim: Claim): boolean {
-  const { capabilities, executors, container, codeHere } = claim
-  const pin = capabilities.sandbox ? claim.pin : null
+  const { tool, capabilities, executors, container, codeHere } = claim
+  const hasSandbox = isConfigured(tool, capabilities)
+  const pin = hasSandbox ? claim.pin : null
   const header = executors.code_execution
   if (pin !== null && header !== undefined && header !== pin) {
     throw new Fault(
@@ -58,8 +60,7 @@ function claimsCode(claim: Claim): boolean {
     )
   }
   const executor = pin ?? header ?? capabilities.executor
-  if (capabilities.sandbox)
-    return (executor === 'auto' && (codeHere || namesOurs(container))) || chosen(claim, executor)
+  if (hasSandbox) return (executor === 'auto' && (codeHere || namesOurs(container))) || chosen(claim, executor)
   if (executor !== 'otari') return false
   throw new Fault(
     'invalid_request',

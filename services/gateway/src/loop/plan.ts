@@ -5,6 +5,7 @@ import type { SeatTools } from '../models/seats.ts'
 import { Uncarried } from '../models/uncarried.ts'
 import type { Policies } from '../policies/policy.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { isConfigured } from '../tools/away.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
 import { codeExecution } from '../tools/code-execution.ts'
 import { type ContainerWish, keptContainer, refuseOurContainer } from '../tools/container.ts'
@@ -98,7 +99,7 @@ export function readsPolicies(input: PlanInput): boolean {
   const container = containerOf(turn)
   return turn.tools.some((entry) => {
     const isCode = entry.kind === 'typed' && toolNamed(entry.type) === codeExecution
-    return isCode ? capabilities.sandbox : judge(entry, container, input).action === 'run'
+    return isCode ? isConfigured(codeExecution, capabilities) : judge(entry, container, input).action === 'run'
   })
 }
 
@@ -112,6 +113,7 @@ export function plan(input: PlanInput): Plan {
   const verdicts = turn.tools.map((entry) => judge(entry, container, input))
   refuseClashes(turn, verdicts)
   refuseUncarried(input, verdicts)
+  refuseAway(input, verdicts)
   const narrowed = policed(readOwned(input, verdicts), input)
   const codeRunsHere = narrowed.has(codeExecution.name)
   const codeAtProvider = !codeRunsHere && forwardsCode(turn, verdicts)
@@ -157,7 +159,7 @@ export function judge(entry: ToolEntry, container: ContainerWish, input: PlanInp
   const { capabilities, executors, policies, target, turn, codeHere = false } = input
   const own = toolOfType(entry.type)
   if (own !== undefined) {
-    if (!own.available(capabilities)) throw new Fault('invalid_request', own.unavailable)
+    if (!isConfigured(own, capabilities)) throw new Fault('invalid_request', own.unavailable)
     return { action: 'run', tool: own }
   }
   const search = turn.dialect === 'messages' ? toolSearchOfType(entry.type) : undefined
@@ -251,6 +253,14 @@ function refuseUncarried({ turn, target }: PlanInput, verdicts: Verdict[]): void
     if (target.dialect === undefined && runsNatively(entry.type, turn.dialect, target)) return
     throw new Uncarried('invalid_request', `The tool type '${entry.type}' cannot be sent to the provider of this model`)
   })
+}
+
+/** What such a tool takes and costs is not known either, so that no model is called for it. */
+function refuseAway({ capabilities: { away } }: PlanInput, verdicts: Verdict[]): void {
+  for (const verdict of verdicts) {
+    const fault = verdict.action === 'run' ? away?.get(verdict.tool.name) : undefined
+    if (fault) throw fault()
+  }
 }
 
 /** Code that runs here gets the sandbox that the request wishes for, for as long as its rounds may need it. */

@@ -14,6 +14,7 @@ import { type Files, findFiles } from '../files/attachments.ts'
 import { toolFiles } from '../files/tool-files.ts'
 import { refuseCode } from '../policies/refusals.ts'
 import type { Capabilities } from '../tools/capabilities.ts'
+import { codeExecution } from '../tools/code-execution.ts'
 import { keptContainer, readContainer } from '../tools/container.ts'
 import { sessionSeconds } from '../tools/sandbox-session.ts'
 import { shortText } from './wire.ts'
@@ -128,7 +129,9 @@ export const codeExecutionRoute =
       const { code, command, container, timeout_seconds } = wanted
       refuseLongCode('code', code)
       refuseLongCode('command', command)
-      const { sandbox } = await needs.capabilities()
+      const { sandbox, away } = await needs.capabilities()
+      const fault = away?.get(codeExecution.name)
+      if (fault) throw fault()
       if (!sandbox) {
         throw new Fault(
           'invalid_request',

@@ -3,6 +3,8 @@ import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { allowedImages, codeTools, servedCodeTools } from '../policies/refusals.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { isConfigured } from '../tools/away.ts'
+import { codeExecution } from '../tools/code-execution.ts'
 import { hint } from './wire.ts'
 import { type PolicyNeeds, workspacePolicyRoutes } from './workspace-policy.ts'
 
@@ -49,7 +51,7 @@ export const codePolicyRoutes = ({ settings, capabilities, ...needs }: PolicyNee
       tools: row?.tools ?? null,
       image: row?.image ?? null,
       executor: row?.executor ?? null,
-      sandbox_configured: (await capabilities()).sandbox,
+      sandbox_configured: isConfigured(codeExecution, await capabilities()),
       available_tools: [...servedCodeTools],
       allowed_images: allowedImages(settings),
     }),

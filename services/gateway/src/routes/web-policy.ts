@@ -1,7 +1,9 @@
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import type { JsonObject } from '../conversation/turn.ts'
+import { isConfigured } from '../tools/away.ts'
 import { bareHost, MOST_DOMAINS } from '../tools/domains.ts'
+import { webSearch } from '../tools/web-search.ts'
 import { hint, jsonText } from './wire.ts'
 import { type PolicyNeeds, workspacePolicyRoutes } from './workspace-policy.ts'
 
@@ -66,6 +68,6 @@ export const webPolicyRoutes = ({ settings, capabilities, ...needs }: PolicyNeed
       blocked_domains: row?.blocked_domains ?? null,
       purpose_hint: row?.purpose_hint ?? null,
       provider_options: (row?.provider_options as JsonObject | null | undefined) ?? null,
-      web_search_configured: (await capabilities()).search !== null,
+      web_search_configured: isConfigured(webSearch, await capabilities()),
     }),
   })

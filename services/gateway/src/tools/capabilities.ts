@@ -1,6 +1,5 @@
 import type { Bus } from '@tollgate/bus'
 import {
-  BUILTIN_FETCH,
   changedSettings,
   Fault,
   type SearchOption,
@@ -10,6 +9,7 @@ import {
 } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { GatewaySettings } from '../settings.ts'
+import { type Away, awayOf } from './away.ts'
 
 const FRESH_MS = 15_000
 /** A broker that is down is asked again soon, yet not by every request. */
@@ -27,6 +27,7 @@ export interface Capabilities {
   sandbox: boolean
   intercept: boolean
   executor: GatewaySettings['codeExecutionExecutor']
+  away?: Away
 }
 
 /** What a search that a model asks for runs on (S-30). */
@@ -47,7 +48,10 @@ export interface FetchInstance {
   provider: string
 }
 
-/** Asks the brokers what they have, and remembers it for at most 15 s. A broker that stays away takes its tool with it, no more. */
+/**
+ * Asks the brokers what they have, and remembers it for at most 15 s. A broker that stays away takes its tool with it, no
+ * more; a tool that is configured and was never heard of is away, which is not the same as none.
+ */
 export function openCapabilities({ bus, settings, log }: { bus: Bus; settings: GatewaySettings; log: Log }) {
   const search = remembered(() => bus.call(searchDescribe, {}, { deadline: Date.now() + ANSWER_MS }), 'search', log)
   const sandbox = remembered(() => bus.call(sandboxDescribe, {}, { deadline: Date.now() + ANSWER_MS }), 'sandbox', log)
@@ -58,20 +62,18 @@ export function openCapabilities({ bus, settings, log }: { bus: Bus; settings: G
 
   return async (): Promise<Capabilities> => {
     const [searching, running] = await Promise.all([search.read(), sandbox.read()])
+    const away = awayOf(settings, { search: searching !== undefined, sandbox: running !== undefined })
     return {
       search: searching?.inLoop ? withOptions(searching.inLoop, searching.providers) : null,
-      fetch: settings.webFetchEnabled && (searching !== undefined || !wantsInstance(settings)),
+      fetch: settings.webFetchEnabled && !away?.has('web_fetch'),
       ...(searching?.inLoopFetch && { fetchInstance: searching.inLoopFetch }),
       sandbox: running?.available ?? false,
       intercept: settings.webSearchIntercept,
       executor: settings.codeExecutionExecutor,
+      ...(away && { away }),
     }
   }
 }
-
-/** Such pages are not fetched from here while nobody says that the name is unknown: they are somebody else's to fetch. */
-const wantsInstance = ({ webFetchDefaultTool }: GatewaySettings): boolean =>
-  webFetchDefaultTool !== undefined && webFetchDefaultTool !== BUILTIN_FETCH
 
 const withOptions = (inLoop: Omit<InLoopSearch, 'options'>, providers: SearchProviderEntry[]): InLoopSearch => ({
   ...inLoop,

@@ -733,3 +733,62 @@ describe('the headers of a container', () => {
     },
   )
 })
+
+describe('a deployment whose brokers were never heard', () => {
+  test('X-28 X-29 S-39 T-32 S-13 says so before any model is asked, lets others answer, and serves once they are', async () => {
+    const late = await openRig({
+      sandboxUrl: 'http://box.test',
+      webSearchUrl: 'http://search.test',
+      webFetchDefaultTool: 'pages',
+    })
+    onTestFinished(() => late.close())
+    const starting = new Fault('unavailable', 'starting')
+    const silence = () => Object.assign(late.brokers, { describeFails: starting, sandboxDescribeFails: starting })
+    const play = (...script: Parameters<typeof late.play>) => {
+      late.play(...script)
+      silence()
+    }
+    for (const way of ways) {
+      play()
+      for (const [type, status, words] of [
+        ['otari_code_execution', 503, 'code_execution sandbox temporarily unavailable. Retry later.'],
+        ['otari_web_search', 502, 'web_search backend unreachable. Check the search URL'],
+        ['otari_web_fetch', 503, 'web_fetch backend temporarily unavailable. Retry later.'],
+        ['code_execution', 503, 'code_execution sandbox temporarily unavailable. Retry later.'],
+      ] as const) {
+        const [told, text] = await late.refusal('other', way, [declared(type, way.dialect)])
+        expect({ ...way, type, told, text }).toEqual({
+          ...way,
+          type,
+          told: status,
+          text: expect.stringContaining(words),
+        })
+      }
+      expect(late.sent('other')).toEqual([])
+      expect(late.brokers.asked.reserved).toEqual([])
+      play(done)
+      expect((await late.post('other', way, [], { extra: { tools: undefined } })).status).toBe(200)
+    }
+    const [way] = ways.filter(({ dialect, streamed }) => dialect === 'messages' && !streamed) as [Way]
+    const dated = declared('code_execution_20250825', 'messages')
+    play(done)
+    expect((await late.ask('forth', way, [dated])).text).toBe('Done.')
+    expect([late.sent('other').length, late.offered('claude')]).toEqual([0, [dated]])
+    await expect
+      .poll(() => late.brokers.settled)
+      .toMatchObject([
+        { absorbed: [{ error: 'Skipped: code_execution sandbox temporarily unavailable. Retry later.' }] },
+      ])
+
+    await expect
+      .poll(
+        async () => {
+          late.play(runsCode(), done)
+          return (await late.post('other', way, [{ type: 'otari_code_execution' }])).status
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(200)
+    expect(late.brokers.asked.exec).toHaveLength(1)
+  })
+})

@@ -50,7 +50,7 @@ const paths = {
 } as const
 
 /** One gateway before strict stand-ins: Anthropic, a server that speaks its API, both doors of OpenAI, and one more. */
-export async function openRig() {
+export async function openRig(given: Partial<GatewaySettings> = {}) {
   let script: ScriptedReply[] = []
   const next = (): ScriptedReply =>
     script.shift() ?? { status: 500, body: '{"error":{"message":"the script is over"}}' }
@@ -73,7 +73,7 @@ export async function openRig() {
     log: silent,
   })
   const policies = { back: chain('claude', 'other'), forth: chain('other', 'claude'), twins: chain('claude', 'clone') }
-  const gateway = await openWith(models, {}, undefined, { policies, aliases: {} })
+  const gateway = await openWith(models, given, undefined, { policies, aliases: {} })
   const { brokers, settings } = gateway
   const works = { ...brokers }
 

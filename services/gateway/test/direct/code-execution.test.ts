@@ -239,6 +239,18 @@ describe('POST /api/v1/code-execution', () => {
     })
   })
 
+  test('X-29 with a sandbox configured whose broker was never heard it is 503, until it is', async () => {
+    const served = await startDirect({ sandboxUrl: 'http://box.test' })
+    served.brokers.sandboxDescribeFails = new Fault('unavailable', 'starting')
+    expect(await ask(served, { code: 'x' })).toMatchObject({
+      status: 503,
+      body: { detail: 'code_execution sandbox temporarily unavailable. Retry later.' },
+    })
+    expect(served.brokers.asked.reserved).toEqual([])
+    served.brokers.sandboxDescribeFails = undefined
+    await expect.poll(async () => (await ask(served, { code: 'x' })).status, { timeout: 10_000 }).toBe(200)
+  })
+
   test('A-05 A-18 the master key names a user, and the rate limit counts', async () => {
     const served = await startDirect({ rateLimitRpm: 1 })
     expect((await ask(served, { code: 'x' }, served.masterKey)).status).toBe(400)

@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { Dialect } from '../../src/conversation/turn.ts'
 import { type ExecutorChoice, readExecutors } from '../../src/loop/executors.ts'
 import { runsNatively, type Target, toolForKeyword } from '../../src/loop/keywords.ts'
+import { defaultSettings } from '../../src/settings.ts'
+import { awayOf } from '../../src/tools/away.ts'
 import type { Capabilities } from '../../src/tools/capabilities.ts'
 import { chatFunction } from '../turns.ts'
-import { anthropic, planOf, ran, refusal } from './planning.ts'
+import { anthropic, type Given, planOf, ran, refusal } from './planning.ts'
 
 describe("providers' keywords", () => {
   test.each([
@@ -145,6 +147,62 @@ describe("providers' keywords", () => {
       text,
     ])
     expect(() => planOf([chatFunction('f')], { capabilities, executors })).not.toThrow()
+  })
+
+  describe('for a tool that is away', () => {
+    const settings = {
+      ...defaultSettings,
+      webFetchEnabled: true,
+      sandboxUrl: 'http://box.test',
+      webSearchUrl: 'http://search.test',
+      webFetchDefaultTool: 'pages',
+    }
+    const away = awayOf(settings, { search: false, sandbox: false })
+    const nothing = { search: null, fetch: false, sandbox: false, ...(away && { away }) }
+    const legacy =
+      "web_search backend unreachable. Check the search URL in the dashboard's Tools settings, or OTARI_WEB_SEARCH_URL, and that the backend is running."
+    const later = (what: string) => [503, `${what} temporarily unavailable. Retry later.`]
+    const code = later('code_execution sandbox')
+
+    test.each<[string, unknown[], Given]>([
+      ['otari_code_execution', code, {}],
+      ['otari_web_search', [502, legacy], {}],
+      ['otari_web_fetch', later('web_fetch backend'), {}],
+      ['code_interpreter', code, {}],
+      ['code_interpreter', code, { executors: { code_execution: 'otari' } }],
+      ['code_execution', code, { policies: { code: { executor: 'otari' } } }],
+      ['web_search', [502, legacy], { executors: { web_search: 'auto' } }],
+      ['web_search', [502, legacy], { capabilities: { intercept: true } }],
+      ['web_fetch_20250910', later('web_fetch backend'), { executors: { web_fetch: 'otari' } }],
+    ])('X-29 S-39 %s is told to come again: %j where %j', (type, expected, given) => {
+      expect(refusal([{ type }], { ...given, capabilities: { ...nothing, ...given.capabilities } })).toEqual(expected)
+    })
+
+    test.each<[string, Given]>([
+      ['code_execution_20250825', {}],
+      ['code_execution_20250825', { policies: { code: { executor: 'provider' } } }],
+      ['code_execution_20250825', { executors: { code_execution: 'provider' } }],
+      ['web_search_20250305', {}],
+      ['web_search_20250305', { executors: { web_search: 'auto' } }],
+      ['web_fetch_20250910', { executors: { web_fetch: 'auto' } }],
+    ])('%s stays with the provider that runs it: %j', (type, given) => {
+      const at = { turn: { dialect: 'messages' as const }, target: anthropic, capabilities: nothing }
+      expect(ran([{ type }], { ...at, ...given })).toEqual([])
+    })
+
+    test('S-10 X-07 what cannot be chosen is refused as ever', () => {
+      const pinned = { policies: { code: { executor: 'otari' as const } } }
+      const chosen = { executors: { code_execution: 'provider' as const, web_search: 'provider' as const } }
+      const capabilities = { ...nothing, intercept: true }
+      expect(refusal([{ type: 'code_execution' }], { ...pinned, ...chosen, capabilities })[0]).toBe(403)
+      expect(refusal([{ type: 'web_search' }], { ...chosen, capabilities })[0]).toBe(403)
+    })
+
+    test('X-10 T-10 T-11 T-09 a tool that is not configured is still none', () => {
+      const capabilities = { search: null, fetch: false, sandbox: false }
+      for (const type of ['otari_code_execution', 'otari_web_search', 'otari_web_fetch'])
+        expect(refusal([{ type }], { capabilities })[0]).toBe(400)
+    })
   })
 
   test('X-13 of code cannot stand beside ours when the provider runs it', () => {

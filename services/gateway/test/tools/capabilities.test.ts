@@ -1,6 +1,6 @@
 import { changedSettings, Fault } from '@tollgate/contracts'
 import { describe, expect, test } from 'vitest'
-import { defaultSettings } from '../../src/settings.ts'
+import { defaultSettings, type GatewaySettings } from '../../src/settings.ts'
 import { type Capabilities, openCapabilities } from '../../src/tools/capabilities.ts'
 import { describeTools } from '../../src/tools/registry.ts'
 import { exaInstance, openBrokers, silent } from '../brokers.ts'
@@ -106,6 +106,35 @@ describe('what the deployment can run', () => {
     expect(await capabilities()).toMatchObject({ search: null, sandbox: true })
     brokers.describeFails = undefined
     await expect.poll(async () => (await capabilities()).search, { timeout: 5_000 }).toEqual(exaInstance)
+  })
+
+  test.each<[Partial<GatewaySettings>, string[]]>([
+    [{}, []],
+    [{ sandboxUrl: 'http://box.test' }, ['code_execution']],
+    [{ brokersHave: { searchTools: [], hostedSandbox: true } }, ['code_execution']],
+    [{ webSearchUrl: 'http://search.test' }, ['web_search']],
+    [{ webSearchProvider: 'tavily' }, ['web_search']],
+    [{ webSearchUrl: 'http://search.test', webSearchDefaultTool: 'NONE' }, []],
+    [{ brokersHave: { searchTools: ['one'], hostedSandbox: false } }, ['web_search']],
+    [{ brokersHave: { searchTools: ['one', 'two'], hostedSandbox: false } }, []],
+    [
+      { brokersHave: { searchTools: ['one', 'two'], hostedSandbox: false }, webSearchDefaultTool: 'two' },
+      ['web_search'],
+    ],
+    [{ brokersHave: { searchTools: ['one', 'two'], hostedSandbox: false }, webSearchDefaultTool: 'ghost' }, []],
+    [{ webFetchDefaultTool: 'pages' }, ['web_fetch']],
+    [{ webFetchDefaultTool: 'pages', webFetchEnabled: false }, []],
+    [{ webFetchDefaultTool: 'builtin_fetch' }, []],
+  ])('T-02 S-30 of brokers that were never heard, %j has %j away and no more', async (given, expected) => {
+    const brokers = await openBrokers()
+    brokers.describeFails = brokers.sandboxDescribeFails = new Fault('unavailable', 'starting')
+    const settings = { ...defaultSettings, webFetchEnabled: true, ...given }
+    const capabilities = openCapabilities({ bus: brokers.bus, settings, log: silent })
+    const { search, sandbox, away } = await capabilities()
+    expect([search, sandbox, [...(away?.keys() ?? [])]]).toEqual([null, false, expected])
+    brokers.describeFails = brokers.sandboxDescribeFails = undefined
+    brokers.bus.announce(changedSettings, {})
+    await expect.poll(async () => (await capabilities()).away).toBeUndefined()
   })
 
   test('X-29 a broker that falls silent is taken to have what it had: who needs it is told to come again', async () => {
