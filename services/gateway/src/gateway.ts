@@ -11,7 +11,7 @@ import { openIdentities } from './auth/identities.ts'
 import { keyStore } from './auth/key-store.ts'
 import { openLastUsed } from './auth/last-used.ts'
 import { openRateLimit } from './auth/rate-limit.ts'
-import { turnsById } from './files/in-turn.ts'
+import { fileClaims } from './files/claims.ts'
 import { openProviderCopies } from './files/provider-copies.ts'
 import { fileRows } from './files/rows.ts'
 import { sweepRegularly } from './files/sweep.ts'
@@ -114,7 +114,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
   const sweepingResponses = sweepResponses(responses, settings, log)
   const stored = storedServers({ db, bus })
   const mcpServers = { stored, settings, secrets: needs.secrets ?? openSecrets(undefined), log, version: needs.version }
-  const files = needs.files && { store: needs.files, rows: fileRows(db, settings), inTurn: turnsById() }
+  const files = needs.files && { store: needs.files, rows: fileRows(db, settings), claims: fileClaims(db, log) }
   const providerCopies = files && openProviderCopies({ store: files.store, log })
   const ofLoop = {
     capabilities,

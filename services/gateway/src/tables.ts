@@ -82,6 +82,7 @@ export interface Tables {
     created_at: Date
     expires_at: Date | null
   }
+  'gateway.file_claims': { id: string; claimant: string; ends_at: Date }
   'gateway.responses': {
     id: string
     organization: string

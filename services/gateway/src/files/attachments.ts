@@ -3,8 +3,8 @@ import { type FileStore, workspaceNames } from '@tollgate/files'
 import { isObject } from '../conversation/json.ts'
 import type { Json, JsonObject, Message, Part, Turn } from '../conversation/turn.ts'
 import { filledMessage } from '../dialects/messages/files.ts'
+import type { FileClaims } from './claims.ts'
 import { declaredFileIds } from './declared.ts'
-import type { InTurn } from './in-turn.ts'
 import { type FileRows, type FileView, referenceOf } from './rows.ts'
 import { type CodePlace, type Showing, showFile } from './show.ts'
 
@@ -16,7 +16,7 @@ export interface Files {
   store: FileStore
   rows: FileRows
   /** For bytes whose id somebody else chose, so that two answers may name one file at once. */
-  inTurn: InTurn
+  claims: FileClaims
 }
 
 /** The files that a conversation refers to. */

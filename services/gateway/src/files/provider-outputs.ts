@@ -5,8 +5,8 @@ import { openDeadline } from '@tollgate/http'
 import { counter, type Log } from '@tollgate/telemetry'
 import type { AnswerEvent } from '../conversation/events.ts'
 import type { MadeFile, ProviderFiles } from '../models/provider-files.ts'
+import type { FileClaims } from './claims.ts'
 import { fileName } from './file-name.ts'
-import type { InTurn } from './in-turn.ts'
 import type { FileRows } from './rows.ts'
 import { toolFiles } from './tool-files.ts'
 
@@ -31,7 +31,7 @@ export interface ProviderOutputs {
 export interface OutputNeeds {
   store: FileStore
   rows: FileRows
-  inTurn: InTurn
+  claims: FileClaims
   log: Log
   files: ProviderFiles
   /** For the whole answer (FI-22). */
@@ -46,7 +46,7 @@ export interface OutputNeeds {
 }
 
 export function collectOutputs(needs: OutputNeeds): ProviderOutputs {
-  const { store, rows, inTurn, log, files, most, tenancy, signal } = needs
+  const { store, rows, claims, log, files, most, tenancy, signal } = needs
   const ending = new AbortController()
   const end = () => ending.abort()
   signal.addEventListener('abort', end, { once: true })
@@ -59,7 +59,7 @@ export function collectOutputs(needs: OutputNeeds): ProviderOutputs {
   function want(file: MadeFile): void {
     if (seen.has(file.id) || seen.size >= MOST_NAMED) return
     seen.add(file.id)
-    copying = copying.then(() => within((until) => inTurn(file.id, () => copy(file, until)), file.id))
+    copying = copying.then(() => within((until) => inTurn(file, until), file.id))
   }
 
   /** Work within the time that is left. It never throws: the run it belongs to stands. */
@@ -82,6 +82,10 @@ export function collectOutputs(needs: OutputNeeds): ProviderOutputs {
       left = { ...left, ms: left.ms - (Date.now() - began) }
     }
   }
+
+  /** Other answers may name the file too, at this gateway and at others: who comes later finds it here. */
+  const inTurn = (file: MadeFile, until: number): Promise<Outcome> =>
+    claims.hold(file.id, until, ending.signal, () => copy(file, until))
 
   async function copy(made: MadeFile, until: number): Promise<Outcome> {
     const { id } = made

@@ -1,5 +1,6 @@
 import { ABANDONED_MS, type FileStore } from '@tollgate/files'
 import { counter, type Log } from '@tollgate/telemetry'
+import type { FileClaims } from './claims.ts'
 import type { FileRows } from './rows.ts'
 
 const BATCH = 500
@@ -11,6 +12,7 @@ const swept = counter('files_swept_total', 'Files removed because nobody may hav
 export interface SweepNeeds {
   store: FileStore
   rows: FileRows
+  claims: Pick<FileClaims, 'sweep'>
   log: Log
 }
 
@@ -19,7 +21,7 @@ export interface SweepNeeds {
  * written (a deletion that reached the row alone, an output whose request died before it was told of); and halves of
  * uploads whose process died. Replicas may sweep at the same time.
  */
-export async function sweepFiles({ store, rows, log }: SweepNeeds): Promise<void> {
+export async function sweepFiles({ store, rows, claims, log }: SweepNeeds): Promise<void> {
   let [expired, unowned] = [0, 0]
   for (;;) {
     const ids = await rows.removeExpired(BATCH)
@@ -35,6 +37,7 @@ export async function sweepFiles({ store, rows, log }: SweepNeeds): Promise<void
       if (await store.delete(id)) unowned += 1
     }
   }
+  await claims.sweep()
   const halves = await store.tidy(ABANDONED_MS)
   for (const [why, count] of Object.entries({ expired, unowned, half_written: halves })) swept.add(count, { why })
   if (expired + unowned + halves > 0) log.info({ expired, unowned, halves }, 'files swept')

@@ -5,7 +5,7 @@ import type { Log } from '@tollgate/telemetry'
 import { type FakeModel, fakeOpenAi, type ModelScript } from '@tollgate/testing'
 import { inject, onTestFinished } from 'vitest'
 import { openRateLimit } from '../../src/auth/rate-limit.ts'
-import { turnsById } from '../../src/files/in-turn.ts'
+import { fileClaims } from '../../src/files/claims.ts'
 import { openProviderCopies } from '../../src/files/provider-copies.ts'
 import { fileRows } from '../../src/files/rows.ts'
 import { rememberMixedTurns } from '../../src/loop/mixed-turns.ts'
@@ -90,7 +90,7 @@ export async function openWith(
         rateLimit,
         openServers: openServers(mcpServers),
         responses: responseStore(db),
-        files: store && { store, rows: fileRows(db, current), inTurn: turnsById() },
+        files: store && { store, rows: fileRows(db, current), claims: fileClaims(db, log) },
         providerCopies: store && openProviderCopies({ store, log }),
       }
       return [

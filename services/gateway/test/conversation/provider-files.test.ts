@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +18,7 @@ import {
   says,
 } from '@tollgate/testing'
 import OpenAI from 'openai'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { FilesProvider } from '../../src/files/copy-there.ts'
 import { openProviderCopies } from '../../src/files/provider-copies.ts'
 import { referenceOf } from '../../src/files/rows.ts'
@@ -837,6 +838,48 @@ describe('FI-23 files that the provider’s code made', () => {
     expect((await download('file_twice')).text).toBe('first')
     expect(files.asked.filter((call) => call === 'GET /v1/files/file_twice/content')).toHaveLength(2)
     expect(lines.filter((line) => line.includes('"level":"error"'))).toEqual([])
+  })
+
+  test('FI-23 a file that answers of two gateways name at once is copied by one of them, and both name it', async () => {
+    const { files } = fakes.claude
+    const other = await gateway.replica()
+    const body = { model: 'claude:m', max_tokens: 50, messages: [{ role: 'user', content: 'Go' }], tools: [dated] }
+    const asked = (id: string, at: typeof other) => {
+      scripts.claude.push(ranAtClaude(id))
+      return at.send<{ content: object[] }>('POST', '/api/v1/messages', { key: gateway.firstKey, body })
+    }
+    const downloads = (id: string) => files.asked.filter((call) => call === `GET /v1/files/${id}/content`)
+    for (const id of ['file_race1', 'file_race2', 'file_race3']) {
+      files.make({ id, name: 'a.txt', content: id })
+      files.instead.push({ on: new RegExp(`${id}/content`), delayMs: 150 })
+      const answers = await Promise.all([asked(id, gateway), asked(id, other), asked(id, gateway), asked(id, other)])
+      expect(answers.map(({ status, text }) => [status, text.includes(id)])).toEqual(answers.map(() => [200, true]))
+      expect((await download(id)).text).toBe(id)
+      expect(downloads(id)).toHaveLength(1)
+    }
+    const held = await gateway.db.kysely.selectFrom('gateway.file_claims').selectAll().execute()
+    expect(held).toEqual([])
+    expect(lines.filter((line) => /"level":"(error|warn)"/.test(line))).toEqual([])
+  })
+
+  test('FI-23 a gateway that died with its claim keeps a file from nobody once that ended, nor an answer from its end', async () => {
+    const { files } = fakes.claude
+    files.make({ id: 'file_orphan', name: 'a.txt', content: 'orphan' })
+    const claim = { id: 'file_orphan', claimant: randomUUID(), ends_at: new Date(Date.now() + 3_600_000) }
+    await gateway.db.kysely.insertInto('gateway.file_claims').values(claim).execute()
+    gateway.settings.providerFilesTimeoutMs = 200
+    onTestFinished(() => {
+      gateway.settings.providerFilesTimeoutMs = 60_000
+    })
+    scripts.claude = [ranAtClaude('file_orphan'), ranAtClaude('file_orphan')]
+    expect((await message([words('Go')])).status).toBe(200)
+    expect((await download('file_orphan')).status).toBe(404)
+    expect(lines.join('')).toContain('could not be copied')
+    gateway.settings.providerFilesTimeoutMs = 60_000
+    const over = { ends_at: new Date(Date.now() - 1_000) }
+    await gateway.db.kysely.updateTable('gateway.file_claims').set(over).execute()
+    expect((await message([words('Go')])).status).toBe(200)
+    expect((await download('file_orphan')).text).toBe('orphan')
   })
 
   test('FI-25 with files switched off nothing is copied, and the provider’s code runs all the same', async () => {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
@@ -7,6 +8,7 @@ import Anthropic, { toFile } from '@anthropic-ai/sdk'
 import { type FileStore, localFiles, newFileId } from '@tollgate/files'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
+import { type FileClaims, fileClaims } from '../../src/files/claims.ts'
 import { type FileRows, fileRows } from '../../src/files/rows.ts'
 import { sweepFiles } from '../../src/files/sweep.ts'
 import { fileRoutes } from '../../src/routes/files.ts'
@@ -17,6 +19,7 @@ const MAX = 100_000
 let folder: string
 let store: FileStore
 let rows: FileRows
+let claims: FileClaims
 let rig: Rig
 let openai: OpenAI
 let anthropic: Anthropic
@@ -38,7 +41,8 @@ beforeAll(async () => {
     settings: { filesMaxBytes: MAX },
     routes: ({ identities, settings, db }) => {
       rows = fileRows(db, settings)
-      const files = { store: held, rows }
+      claims = fileClaims(db, silent)
+      const files = { store: held, rows, claims }
       return [async (app) => void (await app.register(fileRoutes({ files, identities, settings, log: silent })))]
     },
   })
@@ -490,7 +494,7 @@ describe('an end', () => {
     const { expires_at: end = 0, created_at: began } = await openai.files.retrieve(young.id)
     expect(end - began).toBe(24 * 3_600)
     expect(await store.stat(old.id)).toBeDefined()
-    await sweepFiles({ store, rows, log: silent })
+    await sweepFiles({ store, rows, claims, log: silent })
     expect(await store.stat(old.id)).toBeUndefined()
     expect(await store.stat(young.id)).toBeDefined()
     rig.settings.filesRetentionHours = undefined
@@ -506,8 +510,17 @@ describe('an end', () => {
     const past = { expires_at: new Date(Date.now() - 1) }
     await rig.db.kysely.updateTable('gateway.files').set(past).where('id', '=', file.id).execute()
     await expect(openai.files.retrieve(file.id)).rejects.toMatchObject({ status: 404 })
-    await sweepFiles({ store, rows, log: silent })
+    await sweepFiles({ store, rows, claims, log: silent })
     expect(await store.stat(file.id)).toBeUndefined()
+  })
+
+  test('claims of gateways that died are swept, those that hold are not', async () => {
+    const ends = { died: new Date(Date.now() - 1_000), alive: new Date(Date.now() + 60_000) }
+    const table = rig.db.kysely
+    for (const [id, ends_at] of Object.entries(ends))
+      await table.insertInto('gateway.file_claims').values({ id, claimant: randomUUID(), ends_at }).execute()
+    await sweepFiles({ store, rows, claims, log: silent })
+    expect(await table.selectFrom('gateway.file_claims').select('id').execute()).toEqual([{ id: 'alive' }])
   })
 
   test('bytes without a row are swept a day after they were written, not before', async () => {
@@ -525,7 +538,7 @@ describe('an end', () => {
         return found && (id === fresh ? found : { ...found, storedAt: yesterday })
       },
     }
-    await sweepFiles({ store: aged, rows, log: silent })
+    await sweepFiles({ store: aged, rows, claims, log: silent })
     expect(await Promise.all([owned, fresh, lost].map(async (id) => (await store.stat(id)) !== undefined))).toEqual([
       true,
       true,
