@@ -130,6 +130,8 @@ const scalarKinds: ReadonlyMap<string, Scalar> = new Map(
 function scalarKind(schema: z.ZodType): Scalar | undefined {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault)
     return scalarKind(schema.unwrap() as z.ZodType)
+  // one that is tidied before it is read
+  if (schema instanceof z.ZodPipe && schema.in instanceof z.ZodTransform) return scalarKind(schema.out as z.ZodType)
   if (schema instanceof z.ZodNumber) return 'number'
   if (schema instanceof z.ZodBoolean) return 'boolean'
   if (schema instanceof z.ZodEnum) return 'enum'

@@ -40,6 +40,19 @@ describe('a setting', () => {
     expect(loadConfig(undefined, { OTARI_REQUIRE_PRICING: text }).config.require_pricing).toBe(value)
   })
 
+  test.each(['OTARI', ' otari ', 'Otari', 'otari'])('X-02 reads %j as an executor wherever it is set', (text) => {
+    const written = file(`code_execution_executor: ${JSON.stringify(text)}`)
+    expect(loadConfig(written, {}).config.code_execution_executor).toBe('otari')
+    const { config, origins } = loadConfig(undefined, { OTARI_CODE_EXECUTION_EXECUTOR: text })
+    expect([config.code_execution_executor, origins.code_execution_executor]).toEqual(['otari', 'environment'])
+  })
+
+  test.each(['gateway', '', 7, null])('X-02 %j is no executor', (value) => {
+    expect(() => loadConfig(file(`code_execution_executor: ${JSON.stringify(value)}`), {})).toThrow(
+      'code_execution_executor',
+    )
+  })
+
   test('that is blank in the environment counts as not set there', () => {
     expect(loadConfig(file('port: 9000'), { OTARI_PORT: ' ' }).config.port).toBe(9000)
   })

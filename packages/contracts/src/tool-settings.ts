@@ -18,9 +18,15 @@ const hint = z
   .regex(/\S/, 'must not be blank')
 const toolName = z.string().min(1).max(255)
 
+/** X-02: as people write it, whatever the letters' case and the blanks around. */
+export const executor = z.preprocess(
+  (given) => (typeof given === 'string' ? given.trim().toLowerCase() : given),
+  z.enum(['auto', 'otari', 'provider']),
+)
+
 /** The settings that operators may change while the services run (CFG-51): each as the config file has it too. */
 export const toolSettings = {
-  code_execution_executor: z.enum(['auto', 'otari', 'provider']),
+  code_execution_executor: executor,
   sandbox_url: backendUrl,
   sandbox_purpose_hint: hint,
   web_search_intercept: z.boolean(),

@@ -1,4 +1,4 @@
-import { Fault } from '@tollgate/contracts'
+import { executor, Fault } from '@tollgate/contracts'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { allowedImages, codeTools, servedCodeTools } from '../policies/refusals.ts'
@@ -16,7 +16,7 @@ const body = z.strictObject({
   default_purpose_hint: hint.nullable().default(null).describe('Where a declaration has no hint of its own'),
   tools: z.array(z.enum(codeTools)).max(10).nullable().default(null).describe('Kinds of calls that may be made'),
   image: z.string().min(1).max(512).nullable().default(null).describe('One of allowed_images'),
-  executor: z.enum(['auto', 'otari', 'provider']).nullable().default(null).describe('Who runs a provider’s code tool'),
+  executor: executor.nullable().default(null).describe('Who runs a provider’s code tool'),
 })
 
 const shape = {

@@ -31,7 +31,7 @@ async function startSearch(settings: Parameters<typeof startDirect>[0] = {}) {
 }
 
 describe('the policies of a workspace', () => {
-  test('W-01 W-03 W-08 of code: set as a whole, shown, dropped', async () => {
+  test('W-01 W-03 W-08 X-02 of code: set as a whole, shown, dropped', async () => {
     const { operator, settings } = await startSearch({ sandboxSessionImage: 'py', sandboxAllowedSessionImages: ['r'] })
     const nothing = {
       max_iterations: null,
@@ -61,6 +61,8 @@ describe('the policies of a workspace', () => {
     }
     expect(await operator('PUT', codePath(), policy)).toMatchObject({ status: 200, body: { ...policy, ...stored } })
     expect((await operator('GET', codePath())).body).toEqual({ ...deployment, ...policy, ...stored })
+    const loud = { ...policy, executor: ' OTARI ' }
+    expect(await operator('PUT', codePath(), loud)).toMatchObject({ status: 200, body: { executor: 'otari' } })
     // what a PUT leaves out is no longer said
     const replaced = { ...deployment, ...nothing, ...stored, enabled: false }
     expect((await operator('PUT', codePath(), { enabled: false })).body).toEqual(replaced)

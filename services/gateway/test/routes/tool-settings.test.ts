@@ -98,8 +98,9 @@ describe('CFG-51 to change the settings', () => {
         ...['http://x.test/?q=1', 'http://x.test/#a', 'http://x.test?', 'http://x.test/a#'],
       ].map((value) => [key, value]),
     ),
-    ['code_execution_executor', 'Otari'],
+    ['code_execution_executor', 'gateway'],
     ['code_execution_executor', ''],
+    ['code_execution_executor', ['otari']],
     ['web_search_intercept', 'true'],
     ['web_search_intercept', 1],
     ['web_search_provider', 'google'],
@@ -126,6 +127,15 @@ describe('CFG-51 to change the settings', () => {
     expect(answered.text).not.toContain('secret')
     if (key !== 'web_search_max_calls')
       expect(await valuesAt(replicas.left)).toMatchObject({ web_search_max_calls: 10 })
+  })
+
+  test('X-02 takes an executor however it is written, and keeps it as it is compared', async () => {
+    const { status, body } = await change({ code_execution_executor: ' Provider ' })
+    expect([status, body]).toEqual([
+      200,
+      expect.arrayContaining([expect.objectContaining({ key: 'code_execution_executor', value: 'provider' })]),
+    ])
+    await expect.poll(() => valuesAt(replicas.right), WITHIN).toMatchObject({ code_execution_executor: 'provider' })
   })
 
   test.each(['guardrails_url', 'web_fetch_enabled', 'sandbox_provider', 'web_search_provider_api_key', 'nonsense'])(
