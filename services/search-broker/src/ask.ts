@@ -34,7 +34,10 @@ export async function askProvider<A>(
   const general = httpFailure(httpStatus)
   if (general) return { status: 'failed', tag: reader.failure?.(httpStatus, content) ?? general, httpStatus }
   const read = reader.answer.safeParse(content)
-  return read.success ? { status: 'ok', answer: read.data } : { status: 'failed', tag: 'invalid_response', httpStatus }
+  if (read.success) return { status: 'ok', answer: read.data }
+  const told = reader.failure?.(httpStatus, content)
+  // a status that says all is well would only mislead beside it
+  return told ? { status: 'failed', tag: told } : { status: 'failed', tag: 'invalid_response', httpStatus }
 }
 
 export const sendRequest = (

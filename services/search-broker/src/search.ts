@@ -79,13 +79,15 @@ async function ask(
   }
   const query = request.query.trim()
   if (query === '') throw new Fault('invalid_request', 'The query is empty.')
+  const options = layerOptions(provider, backend.options, request.options, log)
+  refuseLong(query, provider.mostQueryCharacters?.(options))
   if (deadline <= Date.now()) return failed('timeout')
 
   const limit = openDeadline(deadline, signal)
   const wanted = {
     query,
     count,
-    options: layerOptions(provider, backend.options, request.options, log),
+    options,
     policy: request.policy,
     wantsPageText: request.enrich && backend.pages.read,
   }
@@ -104,6 +106,12 @@ async function ask(
   } finally {
     limit.end()
   }
+}
+
+/** What the provider would refuse is told without asking it, in words to make it shorter by (SP-10). */
+function refuseLong(query: string, most = Number.POSITIVE_INFINITY): void {
+  if (Array.from(query).length <= most) return
+  throw new Fault('invalid_request', `The query is longer than the ${most} characters this search tool takes.`)
 }
 
 const failed = (tag: FailureTag): ProviderFailure => ({ status: 'failed', tag })

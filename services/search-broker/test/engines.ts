@@ -1,6 +1,8 @@
 import {
   fakeBrave,
+  fakeDeepseekSearch,
   fakeExa,
+  fakeMojeek,
   fakeSearxng,
   fakeTavily,
   type SearchFake,
@@ -31,8 +33,8 @@ export interface Engine {
   asked(): { query: unknown; count: unknown }
 }
 
-type Id = 'brave' | 'exa' | 'searxng' | 'tavily'
-export const engineIds: Id[] = ['brave', 'exa', 'searxng', 'tavily']
+type Id = 'brave' | 'deepseek' | 'exa' | 'mojeek' | 'searxng' | 'tavily'
+export const engineIds: Id[] = ['brave', 'deepseek', 'exa', 'mojeek', 'searxng', 'tavily']
 
 export async function openEngine(id: Id): Promise<Engine> {
   switch (id) {
@@ -44,6 +46,24 @@ export async function openEngine(id: Id): Promise<Engine> {
         finds: (urls) =>
           fake.finds(urls.map((url) => ({ url, title: `Title of ${url}`, description: `about ${url}` }))),
         asked: () => ({ query: last(fake).query.q, count: Number(last(fake).query.count) }),
+      }
+    }
+    case 'deepseek': {
+      const fake = await kept(fakeDeepseekSearch({ apiKey: CANARY_KEY }))
+      return {
+        tool: { provider: id, apiKey: CANARY_KEY, apiBase: fake.url },
+        fake,
+        finds: (urls) => fake.finds(urls.map((url) => ({ url, title: `Title of ${url}`, snippet: `about ${url}` }))),
+        asked: () => ({ query: member(last(fake).body, 'query'), count: member(last(fake).body, 'count') }),
+      }
+    }
+    case 'mojeek': {
+      const fake = await kept(fakeMojeek({ apiKey: CANARY_KEY }))
+      return {
+        tool: { provider: id, apiKey: CANARY_KEY, apiBase: fake.url },
+        fake,
+        finds: (urls) => fake.finds(urls.map((url) => ({ url, title: `Title of ${url}`, desc: `about ${url}` }))),
+        asked: () => ({ query: last(fake).query.q, count: Number(last(fake).query.t) }),
       }
     }
     case 'exa': {

@@ -26,7 +26,7 @@ describe('CFG-56 at the start', () => {
     [
       'an unknown provider',
       { x: { provider: 'gogle', apiKey: 'k' } },
-      'search_tools.x: unknown provider gogle; there is brave, exa, searxng, tavily',
+      'search_tools.x: unknown provider gogle; there is brave, deepseek, exa, mojeek, searxng, tavily',
     ],
     ['no provider, and a name that is none', { mine: { apiKey: 'k' } }, 'search_tools.mine: unknown provider mine'],
     ['a prototype member for a provider', { x: { provider: 'constructor' } }, 'unknown provider constructor'],
@@ -329,7 +329,9 @@ describe('search.describe', () => {
     const { providers } = await describe()
     expect(providers.map(({ id, requiresApiKey, maxResults }) => [id, requiresApiKey, maxResults])).toEqual([
       ['brave', true, 20],
+      ['deepseek', true, 50],
       ['exa', true, 100],
+      ['mojeek', true, 10],
       ['searxng', false, undefined],
       ['tavily', true, 20],
     ])

@@ -1,4 +1,4 @@
-import { fakeBrave, fakeExa, fakeSearxng, fakeTavily } from '@tollgate/testing'
+import { fakeBrave, fakeDeepseekSearch, fakeExa, fakeMojeek, fakeSearxng, fakeTavily } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
 import { providers } from '../src/providers/catalogue.ts'
 import { CANARY_KEY, engineIds, kept, last, openEngine } from './engines.ts'
@@ -49,8 +49,8 @@ describe.each(engineIds)('%s', (id) => {
     engine.finds(urls(30))
     const plain = await openWorld({ settings: { searchTools: { main: engine.tool } } })
     expect(hitsOf(await plain.query({ enrich: false }))).toHaveLength(5)
-    const set = await openWorld({ settings: { searchTools: { main: engine.tool }, webSearchMaxResults: 12 } })
-    expect(hitsOf(await set.query({ enrich: false }))).toHaveLength(12)
+    const set = await openWorld({ settings: { searchTools: { main: engine.tool }, webSearchMaxResults: 9 } })
+    expect(hitsOf(await set.query({ enrich: false }))).toHaveLength(9)
     expect(hitsOf(await set.query({ enrich: false, maxResults: 3 }))).toHaveLength(3)
   })
 
@@ -94,7 +94,7 @@ describe.each(engineIds)('%s', (id) => {
     await query({ instance: 'a' })
     await query({ instance: 'b' })
     expect(new Set(engine.fake.requests.map(({ path }) => path)).size).toBe(1)
-    expect(last(engine.fake).path).toMatch(/^\/proxy\/vendor\/(res\/v1\/web\/)?search$/)
+    expect(last(engine.fake).path).toMatch(/^\/proxy\/vendor\/((res\/v1\/web|v1\/tools)\/)?search$/)
   })
 })
 
@@ -373,6 +373,140 @@ describe('exa', () => {
       expect(reply).not.toHaveProperty('reportedCost')
     },
   )
+})
+
+describe('deepseek', () => {
+  const open = async (options: Record<string, boolean | string> = {}) => {
+    const fake = await kept(fakeDeepseekSearch({ apiKey }))
+    const world = await openWorld({ settings: { searchTools: { deepseek: { apiKey, apiBase: fake.url, options } } } })
+    return { fake, ...world }
+  }
+
+  test('SP-10 posts the search with the key of its models, and reads a snippet and a date', async () => {
+    const { fake, query } = await open()
+    fake.finds([
+      {
+        url: 'https://a.test/',
+        title: 'A',
+        snippet: 'short',
+        summary: 'longer',
+        content: 'whole',
+        date: '2026-10-20T08:00:00Z',
+      },
+      { url: 'https://b.test/', title: 'B', summary: 'longer' },
+    ])
+    const reply = await query({ query: 'x', maxResults: 60, enrich: false })
+    expect(hitsOf(reply)).toEqual([
+      { title: 'A', url: 'https://a.test/', text: 'short', date: '2026-10-20T08:00:00Z' },
+      { title: 'B', url: 'https://b.test/', text: 'longer' },
+    ])
+    expect(reply).not.toHaveProperty('reportedCost')
+    expect(last(fake)).toMatchObject({
+      method: 'POST',
+      path: '/v1/tools/search',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    })
+    expect(last(fake).body).toEqual({ query: 'x', count: 50, need_content: false })
+  })
+
+  test('SP-10 SP-21 with need_content page text comes with the hits, and only those without are fetched', async () => {
+    const { fake, query, fetches } = await open({ need_content: true })
+    fake.finds([
+      { url: 'https://a.test/', title: 'A', snippet: 'short', content: 'whole page' },
+      { url: 'https://b.test/', title: 'B', snippet: 'short' },
+    ])
+    expect(hitsOf(await query({}))).toMatchObject([{ text: 'whole page' }, { text: 'page of https://b.test/' }])
+    expect(fetches.calls.map(({ url }) => url)).toEqual(['https://b.test/'])
+    hitsOf(await query({ options: { need_content: false } }))
+    expect(last(fake).body).toMatchObject({ need_content: false })
+  })
+
+  test.each([
+    [{}, 128],
+    [{ time_range: 'week' }, 111],
+  ])('SP-10 a query under %j has at most %i characters, and a longer one is refused unasked', async (options, most) => {
+    const { fake, query } = await open()
+    for (const letter of ['x', '漢', '😀'])
+      expect(await query({ query: letter.repeat(most), options })).toMatchObject({ status: 'ok' })
+    const asked = fake.requests.length
+    await expect(query({ query: 'x'.repeat(most + 1), options })).rejects.toMatchObject({
+      failure: 'invalid_request',
+      message: `The query is longer than the ${most} characters this search tool takes.`,
+    })
+    expect([fake.requests.length, fake.refusals]).toEqual([asked, []])
+  })
+
+  test('SP-10 a time range is a word of the query', async () => {
+    const { fake, query } = await open()
+    for (const [time_range, days] of [
+      ['day', 1],
+      ['WEEK', 7],
+      ['month', 30],
+      ['year', 365],
+    ] as const) {
+      hitsOf(await query({ query: 'x', options: { time_range } }))
+      const [, since] =
+        /^x after:(\d{4}-\d{2}-\d{2})$/.exec(String(Reflect.get(last(fake).body as object, 'query'))) ?? []
+      const age = (Date.now() - Date.parse(String(since))) / 86_400_000
+      expect(age).toBeGreaterThanOrEqual(days)
+      expect(age).toBeLessThan(days + 1.1)
+    }
+  })
+})
+
+describe('mojeek', () => {
+  const open = async (key = apiKey) => {
+    const fake = await kept(fakeMojeek({ apiKey }))
+    const world = await openWorld({ settings: { searchTools: { mojeek: { apiKey: key, apiBase: fake.url } } } })
+    return { fake, ...world }
+  }
+
+  test('SP-15 asks with key and query in the URL, for JSON and at most ten hits', async () => {
+    const { fake, query } = await open()
+    fake.finds([{ url: 'https://a.test/', title: 'A', desc: 'about', pdate: 1_184_044_740 }])
+    const reply = await query({
+      query: 'a&b',
+      maxResults: 15,
+      enrich: false,
+      options: { since: 'month', before: '20261001', safe: true },
+    })
+    expect(hitsOf(reply)).toEqual([{ title: 'A', url: 'https://a.test/', text: 'about', date: '2007-07-10T05:19:00Z' }])
+    expect(reply).not.toHaveProperty('reportedCost')
+    expect(last(fake)).toMatchObject({ method: 'GET', path: '/search', body: undefined })
+    expect(last(fake).query).toEqual({
+      api_key: apiKey,
+      q: 'a&b',
+      t: '10',
+      fmt: 'json',
+      since: 'month',
+      before: '20261001',
+      safe: '1',
+    })
+    hitsOf(await query({ query: 'x', options: { safe: false, since: 'yesterday' } }))
+    expect(last(fake).query).toMatchObject({ safe: '0' })
+    expect(last(fake).query).not.toHaveProperty('since')
+  })
+
+  test('SP-03 SP-15 a wrong key is a 200 that says so, and an authentication failure', async () => {
+    const { query } = await open('another')
+    expect(await query({})).toEqual({ status: 'failed', label: 'mojeek:mojeek', tag: 'authentication' })
+  })
+
+  test.each([
+    ['ERROR: Daily Limit Reached', { tag: 'quota' }],
+    ['ERROR: search failed', { tag: 'invalid_response', httpStatus: 200 }],
+  ])('SP-03 a 200 that says %j is %j', async (status, told) => {
+    const { fake, query } = await open()
+    fake.suffers({ kind: 'body', body: JSON.stringify({ response: { status, results: [] } }) })
+    expect(await query({})).toEqual({ status: 'failed', label: 'mojeek:mojeek', ...told })
+  })
+
+  test.each([0, -5, 1e300, '1184044740', null])('SP-20 a pdate of %j is no date', async (pdate) => {
+    const { fake, query } = await open()
+    const results = [{ url: 'https://a.test/', title: 'A', desc: 'about', pdate }]
+    fake.suffers({ kind: 'body', body: JSON.stringify({ response: { status: 'OK', results } }) })
+    expect(hitsOf(await query({ enrich: false }))).toEqual([{ title: 'A', url: 'https://a.test/', text: 'about' }])
+  })
 })
 
 describe('odd hits', () => {

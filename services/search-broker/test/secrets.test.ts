@@ -1,6 +1,7 @@
 import { startTelemetry, type Telemetry } from '@tollgate/telemetry'
 import { type OtlpReceiver, startOtlp } from '@tollgate/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { providers } from '../src/providers/catalogue.ts'
 import { CANARY_KEY, engineIds, openEngine } from './engines.ts'
 import { fetcherIds, openFetcher } from './fetchers.ts'
 import { openWorld, recordingLog } from './world.ts'
@@ -25,7 +26,7 @@ afterAll(async () => {
   await otlp.stop()
 })
 
-test('S-37 BR-122 no key, query, address or word of a provider in any reply, log line, span or metric', async () => {
+test('S-37 SP-15 BR-122 no key, query, address or word of a provider in any reply, log line, span or metric', async () => {
   const told: unknown[] = []
   const addresses: string[] = []
   for (const id of engineIds) {
@@ -98,7 +99,9 @@ test('BR-122 key and query are where they belong: in the request to the provider
     await query({ query: canaryQuery })
     const [request] = engine.fake.requests
     expect(JSON.stringify([request?.query, request?.body])).toContain(canaryQuery)
-    expect(JSON.stringify([request?.query, request?.path, request?.body])).not.toContain(CANARY_KEY)
+    const keyInUrl = providers.find((provider) => provider.id === id)?.keyInUrl
+    expect(JSON.stringify([request?.path, request?.body])).not.toContain(CANARY_KEY)
+    expect(JSON.stringify(request?.query).includes(CANARY_KEY)).toBe(keyInUrl)
     expect(request?.headers).not.toHaveProperty('traceparent')
   }
 })

@@ -151,6 +151,7 @@ function openSearch(options: ToolOptions, { bus, settings, capabilities, webCall
       if (query.length > MOST_QUERY_CHARACTERS) return failed(input, 'query too long', { tag: 'invalid_query' })
 
       const answer = await ask(query, at).catch((thrown: unknown) => unanswered(thrown, at))
+      if (answer.status === 'refused') return failed(input, answer.why, { tag: 'invalid_query' })
       if (answer.status === 'unanswered') {
         return failed(input, `search failed (${answer.tag})`, { tag: answer.tag }, { cause: answer.cause })
       }
@@ -184,9 +185,11 @@ function openSearch(options: ToolOptions, { bus, settings, capabilities, webCall
 
 const source = ({ url, title, date }: SearchHit) => ({ url, title, ...(date !== undefined && { date }) })
 
-/** What to tell of a broker that gave no answer (S-38); anything but its absence and slowness is a fault of ours. */
+/** What to tell of a broker that gave no answer (S-38); anything but a refused query, its absence and slowness is a fault of ours. */
 function unanswered(thrown: unknown, { signal }: CallContext) {
   const cause = Fault.from(thrown)
+  // words of our own, that the model may write another query by
+  if (!signal.aborted && cause.failure === 'invalid_request') return { status: 'refused', why: cause.message } as const
   if (signal.aborted || (cause.failure !== 'timeout' && cause.failure !== 'unavailable')) throw cause
   return { status: 'unanswered', tag: cause.failure === 'timeout' ? 'timeout' : 'network', cause } as const
 }

@@ -1,4 +1,4 @@
-import { TOOL_RESULT_BYTES } from '@tollgate/contracts'
+import { Fault, TOOL_RESULT_BYTES } from '@tollgate/contracts'
 import { describe, expect, test } from 'vitest'
 import { countWebCalls } from '../../src/loop/limits.ts'
 import { defaultSettings, type GatewaySettings } from '../../src/settings.ts'
@@ -219,6 +219,20 @@ describe('what the model reads', () => {
     brokers.search = async () => ({ status: 'ok', label: 'exa:main', hits: [] })
     const { outcome } = await (await openSearch(brokers))('zxqv')
     expect(outcome).toMatchObject({ text: "No results for query: 'zxqv'", isError: false, shown: { sources: [] } })
+  })
+
+  test('SP-10 a query that the search tool refuses is told to the model in our words, and the next one is asked', async () => {
+    const why = 'The query is longer than the 128 characters this search tool takes.'
+    const brokers = await openBrokers()
+    const run = await openSearch(brokers)
+    brokers.search = async ({ query }) => {
+      if (query !== 'short') throw new Fault('invalid_request', why)
+      return { status: 'ok', label: 'exa:main', hits: [] }
+    }
+    const { outcome, label } = await run('x'.repeat(129))
+    expect([outcome.text, outcome.isError, label]).toEqual([`[tool error] ${why}`, true, 'exa:main'])
+    expect(outcome.shown).toMatchObject({ failure: { tag: 'invalid_query' } })
+    expect((await run('short')).outcome.isError).toBe(false)
   })
 
   test.each(['', '   ', undefined, 7, ['q']])('S-48 answers the empty query %j without a search', async (query) => {

@@ -63,6 +63,8 @@ export interface SearchProvider extends ReplyReader<ProviderAnswer> {
   readonly queryInUrl: boolean
   readonly keyInUrl: boolean
   readonly options: readonly ProviderOption[]
+  /** The longest query it takes under these options, in code points; no bound of its own when absent. */
+  mostQueryCharacters?(options: SearchOptionValues): number
   request(search: ProviderSearch, access: ProviderAccess): ProviderRequest
 }
 
@@ -70,7 +72,7 @@ export interface SearchProvider extends ReplyReader<ProviderAnswer> {
 export interface ReplyReader<A> {
   /** Reads a 2xx body; what it refuses is an `invalid_response`. */
   readonly answer: z.ZodType<A>
-  /** A failure the status alone does not tell, by the provider's own stable code (S-38). `body` is untrusted JSON. */
+  /** A failure the status alone does not tell, a 200 included, by the provider's own stable code (S-38). `body` is untrusted JSON. */
   failure?(httpStatus: number, body: unknown): FailureTag | undefined
 }
 
