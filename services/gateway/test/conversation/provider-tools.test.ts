@@ -300,7 +300,7 @@ describe('a seat that lists tools of its backend', () => {
     expect((await chat('plain', { tools: [fn('web_search')] })).status).toBe(200)
   })
 
-  test('PE-13 a call is the backend’s by its type too; PE-14 one that nobody listed fails by its name', async () => {
+  test('PE-13 PE-14 a call is the backend’s by its type too, and one that nobody listed fails by its name', async () => {
     scripts.moonshot = [callsTools([search(FOUND, { type: 'builtin_function' })]), says('Done.')]
     expect((await chat('kimi')).status).toBe(200)
     expect(messagesOf('moonshot', 1)[1]?.tool_calls).toMatchObject([{ type: 'builtin_function' }])
