@@ -164,3 +164,26 @@ export const billingUsage = rpc({
   }),
   output: z.object({ data: z.array(usageRow), count: z.int() }),
 })
+
+/** What requests used of one tool. */
+export const toolUsage = z.object({
+  tool: z.string(),
+  requests: z.int().nonnegative(),
+  /** Calls that succeeded, and those that failed, which cost nothing (P-10). */
+  billed: z.int().nonnegative(),
+  errors: z.int().nonnegative(),
+  /** Of calls that models' backends ran and told the size of (PE-28). */
+  resultTokens: z.int().nonnegative().nullable(),
+  /** Decimal dollars; null when nothing priced a call. */
+  cost: decimalText.nullable(),
+})
+export type ToolUsage = z.infer<typeof toolUsage>
+
+/** The same requests by tool, the most used first (PE-33); at most the newest 100,000 of them. */
+export const billingUsageByTool = rpc({
+  subject: 'tg.v1.billing.usage-by-tool',
+  delivery: 'direct',
+  idempotent: true,
+  input: billingUsage.input,
+  output: z.object({ data: z.array(toolUsage), count: z.int() }),
+})

@@ -7,6 +7,7 @@ import {
   billingReserve,
   billingSetPrice,
   billingUsage,
+  billingUsageByTool,
   changedPrices,
   usageSettled,
   usageTool,
@@ -24,6 +25,7 @@ import { quote, reserver } from './reserve.ts'
 import { settler } from './settle.ts'
 import { SWEEP_BATCH, sweepHolds } from './sweep.ts'
 import { toolLineStore } from './tool-lines.ts'
+import { usageByTool } from './usage-by-tool.ts'
 import { listUsage } from './usage-list.ts'
 
 export interface BillingNeeds extends CommonNeeds {
@@ -79,6 +81,7 @@ export async function startBilling(needs: BillingNeeds): Promise<Running> {
   })
   await bus.serve(billingPrices, (filter) => listPrices(db, filter))
   await bus.serve(billingUsage, (filter) => listUsage(db, filter))
+  await bus.serve(billingUsageByTool, (filter) => usageByTool(db, filter))
   await bus.consume(usageTool, { durable: 'billing-tool', ...together }, async (events) => {
     for (const tenancy of await keepLines(events)) await chargeLate(db, book, tenancy)
     settleBatch.record(events.length, { event: 'tool' })

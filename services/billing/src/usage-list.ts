@@ -6,27 +6,15 @@ import { costText } from './amounts.ts'
 import type { BillingTables } from './tables.ts'
 import { countable } from './usage-rows.ts'
 
-type Filter = z.output<typeof billingUsage.input>
+export type UsageFilter = z.output<typeof billingUsage.input>
 
 /** Rows are counted up to here: counting more costs more than anyone learns from it. */
 const COUNT_UP_TO = 100_000
 
 /** Rows that match, newest first; rows of one moment by id, so that pages never overlap while `to` stands. */
-export async function listUsage(db: Database, filter: Filter): Promise<{ data: UsageRow[]; count: number }> {
-  const { workspace, key, user, request, from, to } = filter
+export async function listUsage(db: Database, filter: UsageFilter): Promise<{ data: UsageRow[]; count: number }> {
   const { kysely } = db.typed<BillingTables>()
-  let matching = kysely.selectFrom('billing.usage')
-  if (workspace !== null) matching = matching.where('workspace', '=', workspace)
-  if (key !== undefined) matching = matching.where('key_id', '=', key)
-  if (user !== undefined) matching = matching.where('user_id', '=', user)
-  if (from !== undefined) matching = matching.where('settled_at', '>=', new Date(from))
-  if (to !== undefined) matching = matching.where('settled_at', '<', new Date(to))
-  if (request !== undefined) {
-    // Said so that the primary key and the small index of attempts find it.
-    matching = matching.where(({ eb, or, and, ref }) =>
-      or([eb('id', '=', request), and([eb('request', '=', request), eb('id', '<>', ref('request'))])]),
-    )
-  }
+  const matching = matchingUsage(db, filter)
   const [rows, counted] = await Promise.all([
     matching
       .selectAll()
@@ -41,6 +29,23 @@ export async function listUsage(db: Database, filter: Filter): Promise<{ data: U
       .executeTakeFirstOrThrow(),
   ])
   return { data: rows.map(shown), count: Number(counted.count) }
+}
+
+/** The rows that a filter leaves, whatever is asked of them. */
+export function matchingUsage(db: Database, { workspace, key, user, request, from, to }: UsageFilter) {
+  let matching = db.typed<BillingTables>().kysely.selectFrom('billing.usage')
+  if (workspace !== null) matching = matching.where('workspace', '=', workspace)
+  if (key !== undefined) matching = matching.where('key_id', '=', key)
+  if (user !== undefined) matching = matching.where('user_id', '=', user)
+  if (from !== undefined) matching = matching.where('settled_at', '>=', new Date(from))
+  if (to !== undefined) matching = matching.where('settled_at', '<', new Date(to))
+  if (request !== undefined) {
+    // Said so that the primary key and the small index of attempts find it.
+    matching = matching.where(({ eb, or, and, ref }) =>
+      or([eb('id', '=', request), and([eb('request', '=', request), eb('id', '<>', ref('request'))])]),
+    )
+  }
+  return matching
 }
 
 function shown(row: Selectable<BillingTables['billing.usage']>): UsageRow {

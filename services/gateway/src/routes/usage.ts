@@ -1,5 +1,5 @@
 import type { Bus } from '@tollgate/bus'
-import { billingUsage, Fault, type UsageRow } from '@tollgate/contracts'
+import { billingUsage, billingUsageByTool, Fault, type ToolUsage, type UsageRow } from '@tollgate/contracts'
 import type { FastifyPluginCallbackZod } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { exact, exactNumber, exactOrNull } from '../exact-json.ts'
@@ -36,7 +36,17 @@ const row = z.strictObject({
   counts_toward_budget: z.boolean(),
 })
 
+const byTool = z.strictObject({
+  tool: z.string(),
+  requests: z.int(),
+  billed: z.int().describe('Calls that succeeded'),
+  errors: z.int(),
+  result_tokens: z.int().nullable().describe('Of results that a model’s own backend told the size of'),
+  cost: exactNumber.nullable(),
+})
+
 const filters = z.strictObject({
+  group_by: z.enum(['tool']).optional().describe('One row a tool, of at most the newest 100,000 requests that match'),
   workspace_id: z.string().optional().describe('An API key sees its own workspace only'),
   key_id: z.string().optional(),
   user_id: z.string().optional(),
@@ -54,26 +64,35 @@ export const usageRoutes =
   (app, _options, done) => {
     app.get(
       '/usage',
-      { schema: { tags: ['usage'], summary: 'List usage', querystring: filters, response: { 200: listOf(row) } } },
+      {
+        schema: {
+          tags: ['usage'],
+          summary: 'List usage',
+          querystring: filters,
+          response: { 200: z.union([listOf(row), listOf(byTool)]) },
+        },
+      },
       async ({ identity, query }) => {
         const own = identity.kind === 'master' ? undefined : identity.workspace
         if (own !== undefined && query.workspace_id !== undefined && query.workspace_id !== own) {
           throw new Fault('not_found', `Workspace '${query.workspace_id}' not found`)
         }
-        const { data, count } = await bus.call(
-          billingUsage,
-          {
-            workspace: own ?? query.workspace_id ?? null,
-            skip: query.skip,
-            limit: query.limit,
-            ...(query.key_id === undefined ? {} : { key: query.key_id }),
-            ...(query.user_id === undefined ? {} : { user: query.user_id }),
-            ...(query.request_id === undefined ? {} : { request: query.request_id }),
-            ...(query.start_date === undefined ? {} : { from: query.start_date.toISOString() }),
-            ...(query.end_date === undefined ? {} : { to: query.end_date.toISOString() }),
-          },
-          { deadline: Date.now() + ANSWER_MS },
-        )
+        const wanted = {
+          workspace: own ?? query.workspace_id ?? null,
+          skip: query.skip,
+          limit: query.limit,
+          ...(query.key_id === undefined ? {} : { key: query.key_id }),
+          ...(query.user_id === undefined ? {} : { user: query.user_id }),
+          ...(query.request_id === undefined ? {} : { request: query.request_id }),
+          ...(query.start_date === undefined ? {} : { from: query.start_date.toISOString() }),
+          ...(query.end_date === undefined ? {} : { to: query.end_date.toISOString() }),
+        }
+        const soon = { deadline: Date.now() + ANSWER_MS }
+        if (query.group_by === 'tool') {
+          const { data, count } = await bus.call(billingUsageByTool, wanted, soon)
+          return { data: data.map(showTool), count }
+        }
+        const { data, count } = await bus.call(billingUsage, wanted, soon)
         return { data: data.map(show), count }
       },
     )
@@ -107,6 +126,12 @@ const show = (used: UsageRow): z.input<typeof row> => ({
   settled_by: used.settledBy,
   duration_ms: used.durationMs,
   counts_toward_budget: used.countsTowardBudget,
+})
+
+const showTool = ({ resultTokens, cost, ...used }: ToolUsage): z.input<typeof byTool> => ({
+  ...used,
+  result_tokens: resultTokens,
+  cost: exactOrNull(cost),
 })
 
 const meteredTool = z.looseObject({ unit_rate: z.string().transform(exact).nullable() })

@@ -267,6 +267,21 @@ describe('P-02 A-21 what a request cost', () => {
     await vi.waitFor(async () => expect((await usage()).body.count).toBe(2), { timeout: 10_000 })
   })
 
+  test('PE-33 is grouped by tool for whoever may see it', async () => {
+    const all = await usage('?group_by=tool')
+    expect([all.status, all.body]).toEqual([
+      200,
+      {
+        data: [{ tool: 'web_search', requests: 2, billed: 2, errors: 0, result_tokens: null, cost: 0.02 }],
+        count: 1,
+      },
+    ])
+    const own = await usage('?group_by=tool', rig.firstKey)
+    expect(own.body.data).toMatchObject([{ tool: 'web_search', billed: 1, cost: 0.01 }])
+    expect((await usage('?group_by=tool&workspace_id=elsewhere', rig.firstKey)).status).toBe(404)
+    expect((await usage('?group_by=model')).status).toBe(422)
+  })
+
   test('P-02 A-21 a price of 10000 makes a call cost 0.01, beside the model’s tokens, each an exact number', async () => {
     const { body, text } = await usage('?request_id=request-1')
     expect(body.count).toBe(1)
