@@ -15,6 +15,7 @@ import {
 import type { Database } from '@tollgate/db'
 import type { Running } from '@tollgate/service'
 import { startTelemetry, type Telemetry } from '@tollgate/telemetry'
+import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type BillingNeeds, startBilling } from '../src/index.ts'
 import { call, reservation, settlement, tenancyOf } from './events.ts'
@@ -209,6 +210,44 @@ describe.each(kinds)('billing on %s', (kind) => {
     const { data } = await bus.call(billingPrices, { kind: 'search', current: true }, within())
     expect(data).toMatchObject([{ modelKey: 'exa-search', inputPricePerMillion: '5000' }])
   })
+
+  test.skipIf(kind === 'pglite')(
+    'BR-140 while holds can be read and not written nothing is reserved, and afterwards it is as ever',
+    async () => {
+      await start()
+      await setPrice('acme:m-large', '2')
+      const asked = reservation()
+      const locker = await opened.another()
+      let unlock = () => {}
+      const unlocked = new Promise<void>((resolve) => {
+        unlock = resolve
+      })
+      const locked = new Promise<void>((resolve, reject) => {
+        const holding = locker
+          .typed<object>()
+          .kysely.transaction()
+          .execute(async (tx) => {
+            await sql`lock table billing.holds in exclusive mode`.execute(tx)
+            resolve()
+            await unlocked
+          })
+        holding.catch(reject)
+      })
+      await locked
+      try {
+        const soon = { deadline: Date.now() + 500 }
+        await expect(bus.call(billingReserve, asked, soon)).rejects.toMatchObject({ failure: 'timeout' })
+        const quoted = { tenancy: asked.tenancy, estimate: asked.estimate, budgetExempt: false, candidates: [asked] }
+        expect((await bus.call(billingQuote, quoted, within())).candidates).toMatchObject([{ refusal: null }])
+        expect(await usageOf(asked.tenancy.request)).toEqual([])
+      } finally {
+        unlock()
+      }
+      // the same request again, and another: neither waits behind what was given up
+      expect(await reserve(asked)).toEqual({ hold: asked.tenancy.request })
+      expect(await reserve()).toMatchObject({ hold: expect.any(String) })
+    },
+  )
 
   test('is ready while the database answers, and stops in time', async () => {
     const db = await opened.another()

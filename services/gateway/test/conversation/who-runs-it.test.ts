@@ -792,3 +792,28 @@ describe('a deployment whose brokers were never heard', () => {
     expect(late.brokers.asked.exec).toHaveLength(1)
   })
 })
+
+describe('money that cannot be set aside', () => {
+  test.each(ways)(
+    'BR-140 T-32 no model is called and no sandbox leased, whatever keeps the hold from being written: $dialect, streamed $streamed',
+    async (way) => {
+      for (const [failure, status] of [
+        ['unavailable', 503],
+        ['timeout', 504],
+        ['internal', 500],
+      ] as const) {
+        rig.play(done)
+        rig.brokers.reserve = async () => {
+          throw new Fault(failure, 'the ledger’s own words')
+        }
+        const answered = await rig.post('other', way, [{ type: 'otari_code_execution' }])
+        expect(answered.status).toBe(status)
+        expect(answered.headers.get('content-type')).toContain('application/json')
+        expect(answered.body).toMatchObject({ detail: way.dialect === 'chat' ? expect.any(String) : {} })
+        expect([rig.sent('other'), rig.brokers.asked.opened, rig.brokers.settled]).toEqual([[], [], []])
+      }
+      rig.play(done)
+      expect((await rig.ask('other', way, [{ type: 'otari_code_execution' }])).text).toBe('Done.')
+    },
+  )
+})
