@@ -21,10 +21,11 @@ import type { ModelRegistry } from '../models/registry.ts'
 import { candidatesOf } from '../routing/candidates.ts'
 import type { Routing } from '../routing/routing.ts'
 import { type Answer, collectAnswer } from './collect.ts'
-import { openEventStream } from './event-stream.ts'
+import { type EventStream, openEventStream } from './event-stream.ts'
 import type { AnswerEvent } from './events.ts'
 import { forwardAnswer } from './forward-answer.ts'
 import type { RequestEnd } from './request-end.ts'
+import type { Tell } from './tell.ts'
 import type { Dialect, JsonObject, Message, Turn } from './turn.ts'
 
 /** A client dialect, as the one path of every answer knows it. */
@@ -49,8 +50,8 @@ export interface Memory {
   recall(whose: Tenancy): Promise<Turn>
   /** What the loop added to the client's messages, the final answer included; comes before the last event. */
   added(messages: Message[]): void
-  /** The same events; the last one waits until the answer is kept. */
-  keep(events: AsyncGenerator<AnswerEvent>, request: TurnRequest): AsyncGenerator<AnswerEvent>
+  /** Tells the same events; the last one waits until the answer is kept. */
+  keep(tell: Tell<AnswerEvent>, request: TurnRequest): Tell<AnswerEvent>
 }
 
 export interface AnswerNeeds extends LoopNeeds {
@@ -139,7 +140,7 @@ async function respond(exchange: Exchange, admission: Admission): Promise<void> 
 }
 
 async function collectedAnswer({ needs, dialect, reply, request }: Exchange, admission: Admission): Promise<void> {
-  const whole = await collectAnswer(eventsOf(needs, dialect, request, admission))
+  const whole = await collectAnswer((tell) => answering(needs, request, admission, kept(tell, dialect, request)))
   const text = JSON.stringify(dialect.render(whole, request.turn))
   nameContainer(reply, whole.container)
   void reply.code(200).type('application/json; charset=utf-8').send(text)
@@ -148,36 +149,26 @@ async function collectedAnswer({ needs, dialect, reply, request }: Exchange, adm
 /** Nothing is written before the first event, so that whatever fails until then still has a status of its own. */
 async function streamAnswer({ needs, dialect, reply, request }: Exchange, admission: Admission): Promise<void> {
   const { turn, signal } = request
-  const events = eventsOf(needs, dialect, request, admission)
-  let step = await events.next()
-  if (!step.done && step.value.type === 'container') nameContainer(reply, step.value.container)
   const writer = dialect.writer(turn)
   const everyMs = needs.settings.streamingKeepaliveIntervalMs
-  const stream = openEventStream(reply, { keepalive: writer.keepalive, everyMs, signal })
+  const out: { stream?: EventStream } = {}
+  const open = () => (out.stream ??= openEventStream(reply, { keepalive: writer.keepalive, everyMs, signal }))
+  const write = (event: AnswerEvent) => {
+    if (out.stream === undefined && event.type === 'container') nameContainer(reply, event.container)
+    return open().write(writer.push(event))
+  }
   try {
-    while (!step.done) {
-      const full = stream.write(writer.push(step.value))
-      if (full) await full
-      step = await events.next()
-    }
-    stream.end(writer.end())
+    await answering(needs, request, admission, kept(write, dialect, request))
+    open().end(writer.end())
   } catch (thrown) {
+    if (out.stream === undefined) throw thrown
     logBreak(needs.log, request, Fault.from(thrown))
-    stream.end(writer.fail())
-  } finally {
-    await events.return(undefined)
+    out.stream.end(writer.fail())
   }
 }
 
-function eventsOf(
-  needs: AnswerNeeds,
-  { memory }: ClientDialect,
-  request: TurnRequest,
-  admission: Admission,
-): AsyncGenerator<AnswerEvent> {
-  const events = answering(needs, request, admission)
-  return memory ? memory.keep(events, request) : events
-}
+const kept = (tell: Tell<AnswerEvent>, { memory }: ClientDialect, request: TurnRequest): Tell<AnswerEvent> =>
+  memory ? memory.keep(tell, request) : tell
 
 /** C-06: in every dialect, streamed or not. */
 function nameContainer(reply: FastifyReply, container: HeldContainer | undefined): void {

@@ -1,5 +1,6 @@
 import { Fault, type HeldContainer, type TokenCounts } from '@tollgate/contracts'
 import type { AnswerEvent, BlockStart, FinishReason, ModelEvent, Raw, ToolActivity } from './events.ts'
+import type { Tell } from './tell.ts'
 import type { Dialect, JsonObject } from './turn.ts'
 
 /** A whole answer: what a stream says, once it is over. */
@@ -38,9 +39,12 @@ export interface AnswerBlock {
 }
 
 /** Reads an answer to its end. A stream that just stops is a failure of the upstream (BR-018). */
-export async function collectAnswer(events: AsyncIterable<AnswerEvent>): Promise<Answer> {
+export async function collectAnswer(read: (tell: Tell<AnswerEvent>) => Promise<void>): Promise<Answer> {
   const collector = answerCollector()
-  for await (const event of events) collector.push(event)
+  await read((event) => {
+    collector.push(event)
+    return undefined
+  })
   return collector.answer()
 }
 

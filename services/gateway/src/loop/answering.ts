@@ -1,7 +1,7 @@
 import { Fault } from '@tollgate/contracts'
 import type { AnswerEvent } from '../conversation/events.ts'
+import type { Tell } from '../conversation/tell.ts'
 import { toolFiles } from '../files/tool-files.ts'
-import { lazily } from '../iteration.ts'
 import type { CallContext } from '../tools/tool.ts'
 import type { Admission, LoopNeeds, TurnRequest } from './admission.ts'
 import { attempts } from './attempts.ts'
@@ -15,14 +15,15 @@ import { type Ending, errorText } from './tally.ts'
 import { openToolbox } from './toolbox.ts'
 
 /**
- * One answer as one stream of events, from the first candidate that gives it. Once begun it settles the request on every
- * way out: before its last event, when it fails, and when whoever iterates leaves early (BR-149).
+ * Tells one answer as one stream of events, from the first candidate that gives it. It settles the request on every way
+ * out: before its last event, and when it fails or is cancelled (BR-149).
  */
-export async function* answering(
+export async function answering(
   { bus, log, settings, mixedTurns, files, providerCopies, toolRefusals }: LoopNeeds,
   { turn, tenancy, signal, deadline, added, attachments, servers }: TurnRequest,
   { attempts: chain, walk, capabilities, usage, tally }: Admission,
-): AsyncGenerator<AnswerEvent> {
+  tell: Tell<AnswerEvent>,
+): Promise<void> {
   const webCalls = countWebCalls(settings)
   /** Whether the client knows of a sandbox that is kept. */
   let told = false
@@ -34,46 +35,48 @@ export async function* answering(
   )
   try {
     const offered = await offeredBy(servers, turn, chain)
-    const events = attempts(
+    await attempts(
       walk,
-      ({ number, provider, model, plan: planned }, signal) =>
-        lazily(async () => {
-          const limits = { signal, deadline }
-          const plan = await atProvider.given(prepared(planned, offered, settings), provider, limits)
-          const deferred = searchedIn(plan)
-          const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline, deferred }
-          const asked = { provider, model, plan, toolbox, usage, mixedTurns, tally, log, at }
-          webCalls.serve(plan, capabilities)
-          await toolbox.open(plan.owned.values(), at)
-          walk.asking()
-          const failed = (thrown: unknown) => toolRefusals?.note(thrown, plan, model)
-          return rounds({ ...asked, added, failed, at: { ...at, nested: nestedSearch(asked) } })
-        }),
+      async ({ number, provider, model, plan: planned }, signal, tellOn) => {
+        const limits = { signal, deadline }
+        const plan = await atProvider.given(prepared(planned, offered, settings), provider, limits)
+        const deferred = searchedIn(plan)
+        const at: CallContext = { tenancy: { ...tenancy, attempt: number }, signal, deadline, deferred }
+        const asked = { provider, model, plan, toolbox, usage, mixedTurns, tally, log, at }
+        webCalls.serve(plan, capabilities)
+        await toolbox.open(plan.owned.values(), at)
+        walk.asking()
+        const failed = (thrown: unknown) => toolRefusals?.note(thrown, plan, model)
+        await rounds({ ...asked, added, failed, at: { ...at, nested: nestedSearch(asked) } }, tellOn)
+      },
       turn,
+      hear,
     )
-    for await (const event of events) {
-      if (event.type === 'container') {
-        // a whole answer names it at its end, as it is then
-        if (!turn.stream) continue
-        told = true
-      }
-      atProvider.hear(event)
-      if (event.type === 'finish') {
-        await tally.settle({ status: 'success' })
-        await atProvider.done()
-        const container = await toolbox.release()
-        if (container && !turn.stream) yield { type: 'container', container }
-      }
-      yield event
-    }
   } catch (thrown) {
     const fault = faultOf(thrown, signal)
     await tally.settle(endingOf(fault)).catch(unsettled)
     throw fault
   } finally {
-    await tally.settle({ status: 'cancelled', error: 'cancelled' }).catch(unsettled)
     toolbox.close({ discard: !told })
     atProvider.close()
+  }
+
+  function hear(event: AnswerEvent): Promise<void> | undefined {
+    if (event.type === 'container') {
+      // a whole answer names it at its end, as it is then
+      if (!turn.stream) return undefined
+      told = true
+    }
+    atProvider.hear(event)
+    return event.type === 'finish' ? finish(event) : tell(event)
+  }
+
+  async function finish(event: AnswerEvent): Promise<void> {
+    await tally.settle({ status: 'success' })
+    await atProvider.done()
+    const container = await toolbox.release()
+    if (container && !turn.stream) await tell({ type: 'container', container })
+    await tell(event)
   }
 
   /** The hold stays, and with it what the tools cost: the sweep settles it. */

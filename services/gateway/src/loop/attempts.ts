@@ -1,32 +1,34 @@
 import type { AnswerEvent } from '../conversation/events.ts'
+import { type Tell, tellAll } from '../conversation/tell.ts'
 import type { Walk } from './walk.ts'
 
 /**
  * Answers from the first candidate that can, as `walk` has them. An answer that is collected counts as begun with its
  * first whole message, a streamed one with its first event (L-37).
  */
-export async function* attempts(
+export async function attempts(
   walk: Walk,
-  answer: (attempt: Walk['current'], signal: AbortSignal) => AsyncIterable<AnswerEvent>,
+  answer: (attempt: Walk['current'], signal: AbortSignal, tell: Tell<AnswerEvent>) => Promise<void>,
   { stream }: { stream: boolean },
-): AsyncGenerator<AnswerEvent> {
+  tell: Tell<AnswerEvent>,
+): Promise<void> {
   for (;;) {
     const { signal } = walk.start()
     try {
       let held: AnswerEvent[] | undefined = stream ? undefined : []
-      for await (const event of answer(walk.current, signal)) {
+      await answer(walk.current, signal, (event) => {
         if (held === undefined) {
           walk.began()
-          yield event
-          continue
+          return tell(event)
         }
         held.push(event)
-        if (!beginsAnswer(event)) continue
+        if (!beginsAnswer(event)) return undefined
         walk.began()
-        yield* held
+        const all = held
         held = undefined
-      }
-      if (held) yield* held
+        return tellAll(all, tell)
+      })
+      if (held) await tellAll<AnswerEvent>(held, tell)
       walk.answered()
       return
     } catch (thrown) {

@@ -23,10 +23,11 @@ export function nestedSearch(outer: Conversation): NestedSearch | undefined {
       let text = ''
       const texts = new Set<number>()
       const alone = nestedPlan(query, { ...plan, seat: { ...seat, executed: [name] } })
-      for await (const event of rounds({ ...outer, plan: alone })) {
+      await rounds({ ...outer, plan: alone }, (event) => {
         if (event.type === 'open' && event.block.kind === 'text') texts.add(event.index)
         if (event.type === 'delta' && texts.has(event.index)) text += event.text
-      }
+        return undefined
+      })
       // a tool that waits for an echo was recorded with its call
       if (!isMarked(name)) await recordCall(tally, seat, provider, name, undefined, at)
       return text

@@ -33,7 +33,7 @@ async function takes({ provider, model }: ResolvedModel, tools: ToolEntry[], lim
   const { messages, toolChoice, parallelToolCalls } = turn
   try {
     const request = { turn, model, messages, tools, toolChoice, parallelToolCalls, stream: false }
-    for await (const _ of provider.ask(request, limits));
+    await provider.ask(request, limits, () => undefined)
     return true
   } catch (thrown) {
     if (thrown instanceof UpstreamFault && thrown.upstreamStatus === 400) return false

@@ -2,6 +2,7 @@ import { type Context, context, type Span, SpanStatusCode, trace } from '@opente
 import { Fault, type TokenCounts } from '@tollgate/contracts'
 import { histogram, type Log } from '@tollgate/telemetry'
 import type { AnswerEvent, ModelEvent } from '../conversation/events.ts'
+import { type Tell, tellAll } from '../conversation/tell.ts'
 import type { Message, ModelRequest } from '../conversation/turn.ts'
 import type { ModelProvider } from '../models/provider.ts'
 import type { CallContext } from '../tools/tool.ts'
@@ -11,7 +12,6 @@ import { isHidden, unknownYet, withFound } from './deferral.ts'
 import { type MixedTurns, textOf } from './mixed-turns.ts'
 import { lastOffer, offer, withoutBackend } from './offers.ts'
 import type { Plan } from './plan.ts'
-import { within } from './spans.ts'
 import { decide, staysHere } from './steps.ts'
 import type { Tally } from './tally.ts'
 import type { Toolbox } from './toolbox.ts'
@@ -41,7 +41,7 @@ export interface Conversation {
  * tools. What comes out is one answer (R-03): one start, the blocks of all rounds under one numbering without our calls,
  * what the gateway did between them, one usage, one finish.
  */
-export async function* rounds(conversation: Conversation): AsyncGenerator<AnswerEvent> {
+export async function rounds(conversation: Conversation, tell: Tell<AnswerEvent>): Promise<void> {
   const { provider, plan, toolbox, usage, mixedTurns, tally, at } = conversation
   const additions = openAdditions(plan, provider, tally)
   let offering = plan
@@ -51,12 +51,15 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
   let started = false
 
   /** What goes out before anything else, and what waited for that. */
-  function* due(): Generator<AnswerEvent> {
+  function due(): AnswerEvent[] {
     const container = started ? undefined : toolbox.container()
-    if (container) yield { type: 'container', container }
-    if (!started && start) yield start
+    const first = started ? undefined : start
     started = true
-    yield* additions.takeUnsaid()
+    return [
+      ...(container ? [{ type: 'container' as const, container }] : []),
+      ...(first ? [first] : []),
+      ...additions.takeUnsaid(),
+    ]
   }
 
   const isDue = (): boolean => !started || additions.hasUnsaid()
@@ -68,19 +71,20 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
     const { span, inside } = startRound(conversation, round)
     try {
       usage.beginRound(request)
-      for await (const event of within(inside, provider.ask(request, at))) {
+      const hear = (event: ModelEvent) => {
         usage.hear(event)
         said.take(event)
         if (event.type === 'start') {
           start ??= { ...event, provider: provider.name }
-          continue
+          return undefined
         }
         if (event.type === 'usage') spent = event.tokens
         const block = shown.pass(event)
         // nothing goes out before the model has really begun, so that an early failure still is a status (BR-031)
-        if ((block || plan.seat === undefined) && isDue()) yield* due()
-        if (block) yield block
+        if ((block || plan.seat === undefined) && isDue()) return tellAll(block ? [...due(), block] : due(), tell)
+        return block && tell(block)
       }
+      await context.with(inside, () => provider.ask(request, at, hear))
       const finish = said.finish()
       usage.endRound()
 
@@ -91,13 +95,13 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
       const ofBackend = await additions.heard(step, { spent, last, at })
       const results: Message[] = []
       const found: string[] = []
-      if (step.run.length > 0) yield* due()
+      if (step.run.length > 0) await tellAll(due(), tell)
       for (const call of step.run) {
         if (isHidden(offering, call.name)) {
           results.push(unknownYet(call))
           continue
         }
-        const { outcome } = yield* within(inside, toolbox.run(call, at))
+        const { outcome } = await context.with(inside, () => toolbox.run(call, at, tell))
         results.push(resultMessage(call.id, outcome.text, outcome.isError))
         if (outcome.shown.kind === 'tool_search') found.push(...outcome.shown.found)
       }
@@ -108,7 +112,7 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
         shown.nextRound()
         continue
       }
-      yield* due()
+      await tellAll(due(), tell)
       const added = additions.forAnyone()
       if (step.handOver.length > 0 && added.length > 1) {
         // without the contents of files, which the client's next request will not have either
@@ -119,8 +123,8 @@ export async function* rounds(conversation: Conversation): AsyncGenerator<Answer
       conversation.added?.(added)
       roundsOfTurn.record(round, {})
       const report = usage.report()
-      if (report) yield report
-      yield finish
+      if (report) await tell(report)
+      await tell(finish)
       return
     } catch (thrown) {
       span.setStatus({ code: SpanStatusCode.ERROR, message: Fault.from(thrown).failure })

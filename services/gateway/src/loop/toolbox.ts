@@ -1,6 +1,7 @@
 import { type HeldContainer, otariLabel, otariPriceKeys, toolError } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { ToolActivity } from '../conversation/events.ts'
+import type { Tell } from '../conversation/tell.ts'
 import type { JsonObject } from '../conversation/turn.ts'
 import type { CallContext, OpenTool, Tool, ToolResult, ToolUse } from '../tools/tool.ts'
 import { CallLimitReached } from './limits.ts'
@@ -16,8 +17,8 @@ const MOST_CALLS = 250
 export interface Toolbox {
   /** Makes the tools of an attempt ready. What this costs before an answer begins is still refused as a status (X-28). */
   open(owned: Iterable<Owned>, at: CallContext): Promise<void>
-  /** Runs one call and records it, before anyone learns its result. Yields what a client may be shown of it. */
-  run(call: ModelCall, at: CallContext): AsyncGenerator<ToolActivity, ToolResult>
+  /** Runs one call and records it, before anyone learns its result. Tells what a client may be shown of it. */
+  run(call: ModelCall, at: CallContext, tell: Tell<ToolActivity>): Promise<ToolResult>
   /** The sandbox that outlives the request, if there is one. */
   container(): HeldContainer | undefined
   /** Ends the use of that sandbox before the client is told of it, who may come back at once (C-18); gives its new end (C-11). */
@@ -37,13 +38,13 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log, wanted = MOST_
         if (!opened.has(tool.name)) opened.set(tool.name, { tool, ready: await tool.open(options, use, at) })
       }
     },
-    async *run({ id, name, arguments: text }, at) {
+    async run({ id, name, arguments: text }, at, tell) {
       const entry = opened.get(name)
       if (entry === undefined) throw new Error(`${name} was not opened for this request`)
       const input = readArguments(text)
       const { server, shownInput } = entry.tool
       const call = { id, tool: name, input: shownInput(input), ...(server !== undefined && { server }) }
-      yield { type: 'tool', phase: 'started', call }
+      await tell({ type: 'tool', phase: 'started', call })
       calls += 1
       const { tool, ready } = entry
       const result =
@@ -53,7 +54,7 @@ export function openToolbox(use: ToolUse, tally: Tally, log: Log, wanted = MOST_
               ready.run(input, at).catch((thrown: unknown) => unforeseen(thrown, tool, input, at)),
             )
       if (calls <= most) await tally.toolRan(name, result, at.tenancy)
-      yield { type: 'tool', phase: 'finished', call, outcome: result.outcome }
+      await tell({ type: 'tool', phase: 'finished', call, outcome: result.outcome })
       return result
     },
     container: () => keeper()?.ready.container?.(),

@@ -1,5 +1,6 @@
 import { type Answer, answerCollector, blocksOf } from '../conversation/collect.ts'
 import type { ModelEvent } from '../conversation/events.ts'
+import type { Tell } from '../conversation/tell.ts'
 import type { JsonObject, Turn } from '../conversation/turn.ts'
 import type { AnswerWriter } from '../dialects/answer-writer.ts'
 import { type ByteSink, eventStreamHead, type Forwarded, jsonHead } from './forward.ts'
@@ -12,7 +13,7 @@ export interface Speech {
 
 /** A server that streams, or does not, whatever it was asked: its answer is read to the end and written as it was wanted. */
 export async function forwardConverted(
-  answered: AsyncIterable<ModelEvent>,
+  read: (tell: Tell<ModelEvent>) => Promise<void>,
   turn: Turn,
   status: number,
   sink: ByteSink,
@@ -20,10 +21,11 @@ export async function forwardConverted(
 ): Promise<Forwarded> {
   const events: ModelEvent[] = []
   const collector = answerCollector()
-  for await (const event of answered) {
+  await read((event) => {
     events.push(event)
     collector.push(event)
-  }
+    return undefined
+  })
   const answer = collector.answer()
   const firstByteAt = Date.now()
   if (turn.stream) {

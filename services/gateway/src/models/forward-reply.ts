@@ -1,5 +1,6 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ModelEvent } from '../conversation/events.ts'
+import type { Tell } from '../conversation/tell.ts'
 import type { ModelRequest, Turn } from '../conversation/turn.ts'
 import { forwardConverted, type Speech } from './convert.ts'
 import type { ByteSink, Forwarded } from './forward.ts'
@@ -15,8 +16,8 @@ export interface SharedWire<Reader> {
   forwardWhole(reply: UpstreamReply, sink: ByteSink, origin: Origin, turn: Turn): Promise<Forwarded>
   /** How its answers are read, and said again, where one does not come as it was asked for. */
   reader(origin: Origin, log: Log): Reader
-  streamed(reply: UpstreamReply, reader: Reader, origin: Origin): AsyncIterable<ModelEvent>
-  whole(reply: UpstreamReply, reader: Reader, origin: Origin): AsyncIterable<ModelEvent>
+  streamed(reply: UpstreamReply, reader: Reader, origin: Origin, tell: Tell<ModelEvent>): Promise<void>
+  whole(reply: UpstreamReply, reader: Reader, origin: Origin, tell: Tell<ModelEvent>): Promise<void>
   speech: Speech
 }
 
@@ -31,8 +32,9 @@ export const forwardReply =
     log: Log,
   ): Promise<Forwarded> => {
     if (isStream(reply, asked) !== turn.stream) {
-      const said = (turn.stream ? whole : streamed)(reply, reader(origin, log), origin)
-      return forwardConverted(said, turn, reply.status, sink, speech)
+      const read = (tell: Tell<ModelEvent>) =>
+        (turn.stream ? whole : streamed)(reply, reader(origin, log), origin, tell)
+      return forwardConverted(read, turn, reply.status, sink, speech)
     }
     return turn.stream
       ? forwardStream(reply, sink, origin, watch(origin, turn), words)

@@ -3,7 +3,6 @@ import { Fault, type TokenCounts } from '@tollgate/contracts'
 import { counter, histogram, upTo } from '@tollgate/telemetry'
 import type { ModelEvent } from '../conversation/events.ts'
 import type { ModelRequest } from '../conversation/turn.ts'
-import { heard, lazily } from '../iteration.ts'
 import type { ModelProvider } from './provider.ts'
 import { asUncarried } from './uncarried.ts'
 
@@ -19,19 +18,25 @@ export function observed(provider: ModelProvider): ModelProvider {
   return {
     name: provider.name,
     wire: provider.wire,
-    ask: (request, limits) =>
-      lazily(async () => {
-        const call = begin(provider, request)
-        return heard(provider.ask(request, limits), {
-          step: call.hear,
-          ended: () => call.end('ok'),
-          failed(error) {
-            call.end(Fault.from(error).failure)
-            return asUncarried(error)
-          },
-          left: () => call.end('abandoned'),
-        })
-      }),
+    async ask(request, limits, tell) {
+      const call = begin(provider, request)
+      const heard = (event: ModelEvent) => {
+        call.hear(event)
+        try {
+          return tell(event)
+        } catch (thrown) {
+          call.end('abandoned')
+          throw thrown
+        }
+      }
+      try {
+        await provider.ask(request, limits, heard)
+        call.end('ok')
+      } catch (error) {
+        call.end(Fault.from(error).failure)
+        throw asUncarried(error)
+      }
+    },
     ...(forward && {
       async forward(request, sink, limits) {
         const call = begin(provider, request)

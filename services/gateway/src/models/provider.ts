@@ -1,4 +1,5 @@
 import type { ModelEvent } from '../conversation/events.ts'
+import type { Tell } from '../conversation/tell.ts'
 import type { Dialect, ModelRequest, Turn, Wire } from '../conversation/turn.ts'
 import type { ByteSink, Forwarded } from './forward.ts'
 import type { ProviderFiles } from './provider-files.ts'
@@ -29,11 +30,10 @@ export interface ModelProvider {
   readonly wire: Wire
 
   /**
-   * Asks the model once. The events come in the order `ModelEvent` tells; a failure is thrown from the iteration, as an
-   * `UpstreamFault` when the provider is to blame and as a plain `Fault` when the request cannot be put to it at all.
-   * Leaving the iteration early closes the connection.
+   * Asks the model once and tells what it says, in the order that `ModelEvent` has; resolves when it said all. Rejects with
+   * an `UpstreamFault` when the provider is to blame, and with a plain `Fault` when the request cannot be put to it at all.
    */
-  ask(request: ModelRequest, limits: CallLimits): AsyncIterable<ModelEvent>
+  ask(request: ModelRequest, limits: CallLimits, tell: Tell<ModelEvent>): Promise<void>
 
   /** The fast lane, where there is one: see `canForward`. */
   forward?(request: ModelRequest, sink: ByteSink, limits: CallLimits): Promise<Forwarded>

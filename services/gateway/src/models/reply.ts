@@ -1,4 +1,5 @@
 import type { ModelEvent } from '../conversation/events.ts'
+import { type Tell, tellAll } from '../conversation/tell.ts'
 import { MOST_FRAME_BYTES, type SseFrame, sseParser } from './sse.ts'
 import type { UpstreamReply } from './upstream.ts'
 import { brokenAnswer, type Origin } from './upstream-fault.ts'
@@ -31,14 +32,15 @@ export interface FrameReader {
 }
 
 /**
- * What a streamed reply says. What is left of the body of a complete answer is read by itself, so that the connection can
+ * Tells what a streamed reply says. What is left of the body of a complete answer is read by itself, so that the connection can
  * serve again; left at any other place, the connection is closed.
  */
-export async function* readFrames(
+export async function readFrames(
   reply: UpstreamReply,
   reader: FrameReader,
   origin: Origin,
-): AsyncGenerator<ModelEvent> {
+  tell: Tell<ModelEvent>,
+): Promise<void> {
   const parser = sseParser(MOST_FRAME_BYTES, () => brokenAnswer('unreadable', origin))
   const chunks = reply.chunks()
   let complete = false
@@ -52,8 +54,10 @@ export async function* readFrames(
       for (const frame of bytes ? parser.push(bytes) : parser.end()) {
         const events: ModelEvent[] = []
         complete = reader.frame(frame, events)
-        // one by one, since `yield*` makes an iteration of its own of every list
-        for (const event of events) yield event
+        for (const event of events) {
+          const full = tell(event)
+          if (full) await full
+        }
         if (complete) break
       }
     }
@@ -62,5 +66,5 @@ export async function* readFrames(
     if (complete) void reply.settle()
     else await chunks.return()
   }
-  for (const event of reader.end(complete)) yield event
+  await tellAll(reader.end(complete), tell)
 }

@@ -7,6 +7,7 @@ import type { AnswerEvent, ToolOutcome } from '../../src/conversation/events.ts'
 import type { JsonObject } from '../../src/conversation/turn.ts'
 import { renderChat } from '../../src/dialects/chat/render.ts'
 import { type ChatStreamOptions, chatStream } from '../../src/dialects/chat/stream.ts'
+import { telling } from '../told.ts'
 
 const model = 'mistral:mistral-large-latest'
 const start: AnswerEvent = { type: 'start', id: 'chatcmpl-9f2c', created: 1_792_000_000, model: 'up' }
@@ -295,11 +296,7 @@ describe('a whole Chat answer', () => {
   })
 
   test('BR-018 a stream that just stops is a failure', async () => {
-    async function* cut() {
-      yield start
-      yield* text(0, 'Hel')
-    }
-    await expect(collectAnswer(cut())).rejects.toMatchObject({ failure: 'upstream' })
+    await expect(collectAnswer(telling([start, ...text(0, 'Hel')]))).rejects.toMatchObject({ failure: 'upstream' })
   })
 })
 

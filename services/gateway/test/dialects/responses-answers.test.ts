@@ -9,6 +9,7 @@ import { openOutput } from '../../src/dialects/responses/output.ts'
 import { parseResponses } from '../../src/dialects/responses/parse.ts'
 import { renderResponse } from '../../src/dialects/responses/render.ts'
 import { responsesStream } from '../../src/dialects/responses/stream.ts'
+import { telling } from '../told.ts'
 
 const model = 'mistral:mistral-large-latest'
 const start: AnswerEvent = { type: 'start', id: 'chatcmpl-1', created: 1, model: 'up', provider: 'claude' }
@@ -61,10 +62,7 @@ async function shown(events: AnswerEvent[], members: JsonObject = {}) {
   const ids: string[] = []
   const writer = responsesStream(identity, turn, openOutput(shows, ids))
   const stream = events.map((event) => writer.push(event)).join('') + writer.end()
-  async function* again() {
-    yield* events
-  }
-  const whole = renderResponse(await collectAnswer(again()), identity, turn, openOutput(shows, ids))
+  const whole = renderResponse(await collectAnswer(telling(events)), identity, turn, openOutput(shows, ids))
   return { stream, whole, frames: framesOf(stream) }
 }
 
@@ -431,10 +429,7 @@ describe('items of tools that ran here', () => {
 describe('what is kept of an answer', () => {
   async function keeping(input: string, reason: FinishReason = 'stop') {
     const { turn, input: items } = parseResponses({ model, input }, 10)
-    async function* events() {
-      yield* [start, ...text(0, 'Hi'), finish(reason)]
-    }
-    const answer = await collectAnswer(events())
+    const answer = await collectAnswer(telling([start, ...text(0, 'Hi'), finish(reason)]))
     const identity = { id: 'resp_01', createdAt: 1, kept: true, previous: 'resp_00' }
     const output = openOutput(gatewayItems(turn, new Set(), ''), [])
     const response = renderResponse(answer, identity, turn, output)

@@ -15,11 +15,11 @@ export function scripted(script: Said[], { name = 'fake', wire = 'openai-chat' a
     name,
     wire,
     requests,
-    async *ask(request, limits) {
+    async ask(request, limits, tell) {
       const said = script[requests.length]
       requests.push(structuredClone(request))
       if (said === undefined) throw new Error(`no round ${requests.length} was written`)
-      yield* typeof said === 'function' ? said(request, limits) : said
+      for await (const event of typeof said === 'function' ? said(request, limits) : said) await tell(event)
     },
     async close() {},
   }

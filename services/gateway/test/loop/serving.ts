@@ -7,6 +7,7 @@ import { defaultPolicies } from '../../src/policies/policy.ts'
 import { defaultSettings, type GatewaySettings } from '../../src/settings.ts'
 import { openCapabilities } from '../../src/tools/capabilities.ts'
 import { type Brokers, openBrokers, silent, tenancy } from '../brokers.ts'
+import { type Telling, toldBy } from '../told.ts'
 import { type ScriptedProvider, scripted } from './scripted-provider.ts'
 
 /** The loop over a memory bus, for one request after the other. */
@@ -41,7 +42,7 @@ const typeOf = {
 
 type Script = Parameters<typeof scripted>[0] | ScriptedProvider[]
 
-async function* serve(needs: LoopNeeds, turn: Turn, script: Script, more: Partial<TurnRequest> = {}) {
+function serve(needs: LoopNeeds, turn: Turn, script: Script, more: Partial<TurnRequest> = {}): Telling<AnswerEvent> {
   const providers = script.every((entry) => 'ask' in entry)
     ? script
     : [scripted(script as Parameters<typeof scripted>[0])]
@@ -57,17 +58,14 @@ async function* serve(needs: LoopNeeds, turn: Turn, script: Script, more: Partia
     deadline: Date.now() + 10_000,
     ...more,
   }
-  const admission = await admit(needs, request)
-  yield* answering(needs, request, admission)
+  return async (tell) => answering(needs, request, await admit(needs, request), tell)
 }
 
 export type { Brokers }
 
 /** What a client would gather from the events: texts and calls in their order, tools that ran, and the end. */
-export async function gather(events: AsyncIterable<AnswerEvent>) {
-  const all: AnswerEvent[] = []
-  for await (const event of events) all.push(event)
-  return read(all)
+export async function gather(answer: Telling<AnswerEvent>) {
+  return read(await toldBy(answer))
 }
 
 export function read(all: AnswerEvent[]) {

@@ -153,9 +153,20 @@ describe('every way out settles once (BR-149)', () => {
 
   test('a success, before its last event goes out', async () => {
     const loop = await openLoop()
-    for await (const event of loop.serve(turnOf([search]), [asks, answers('A')])) {
-      expect(loop.brokers.settled).toHaveLength(event.type === 'finish' ? 1 : 0)
-    }
+    const settledBy = new Map<string, number>()
+    await loop.serve(turnOf([search]), [asks, answers('A')])(({ type }) => {
+      settledBy.set(type, loop.brokers.settled.length)
+      return undefined
+    })
+    expect(Object.fromEntries(settledBy)).toEqual({
+      start: 0,
+      tool: 0,
+      open: 0,
+      delta: 0,
+      close: 0,
+      usage: 0,
+      finish: 1,
+    })
     expect(ended(loop)).toEqual({
       settled: [{ status: 'success', error: null, input: true, output: 10, estimated: false, lines: 1 }],
       released: 0,
@@ -192,9 +203,11 @@ describe('every way out settles once (BR-149)', () => {
 
   test('P-47 a client that stops reading settles what ran, as cancelled', async () => {
     const loop = await openLoop()
-    for await (const event of loop.serve(turnOf([search]), [asks, answers('A')])) {
-      if (event.type === 'tool' && event.phase === 'finished') break
-    }
+    const reading = loop.serve(turnOf([search]), [asks, answers('A')])((event) => {
+      if (event.type === 'tool' && event.phase === 'finished') throw new Fault('cancelled', 'the client left')
+      return undefined
+    })
+    await expect(reading).rejects.toMatchObject({ failure: 'cancelled' })
     expect(ended(loop)).toEqual({
       settled: [{ status: 'cancelled', error: 'cancelled', input: true, output: 5, estimated: false, lines: 1 }],
       released: 0,

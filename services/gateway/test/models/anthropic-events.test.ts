@@ -1,8 +1,8 @@
 import { callsTools, type FakeModel, fakeAnthropic, type ScriptedReply } from '@tollgate/testing'
 import { afterEach, describe, expect, test } from 'vitest'
-import { collectAnswer } from '../../src/conversation/collect.ts'
 import type { ModelEvent } from '../../src/conversation/events.ts'
 import type { JsonObject, Part } from '../../src/conversation/turn.ts'
+import { toldBy } from '../told.ts'
 import { answerOf, chatRequest, eventsOf, faultOf, modelsAt, saidIn, soon } from './asking.ts'
 
 let fake: FakeModel | undefined
@@ -171,10 +171,8 @@ describe('a Messages answer that fails', () => {
       sse(frames(start, block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hel' }), error)),
     )
     const events: ModelEvent[] = []
-    const reading = async () => {
-      for await (const event of models.resolve('up:m').provider.ask(streamed(), soon())) events.push(event)
-    }
-    expect(await faultOf(reading())).toMatchObject({
+    const reading = toldBy((tell) => models.resolve('up:m').provider.ask(streamed(), soon(), tell), events)
+    expect(await faultOf(reading)).toMatchObject({
       failure: 'unavailable',
       upstreamStatus: 529,
       retryable: true,
@@ -254,7 +252,7 @@ test('BR-015 signatures and opaque thinking come back to the vendor as they were
     tools: [{ type: 'function', function: { name: 'f' } }],
     thinking: { type: 'enabled', budget_tokens: 2000 },
   })
-  const answer = await collectAnswer(models.resolve('up:m').provider.ask(request, soon()))
+  const answer = await answerOf(models, request)
   const parts = answer.items.flatMap((item): Part[] => {
     if (item.type !== 'block') return []
     if (item.start.kind === 'thinking') return [{ type: 'thinking', text: item.text, signature: item.signature ?? '' }]

@@ -10,6 +10,7 @@ import type { ByteSink } from '../../src/models/forward.ts'
 import { type ModelRegistry, openModels, type ProviderSettings } from '../../src/models/registry.ts'
 import type { UpstreamReply } from '../../src/models/upstream.ts'
 import type { Origin } from '../../src/models/upstream-fault.ts'
+import { toldBy } from '../told.ts'
 
 export const silent = openLog({ service: 'test', level: 'silent' })
 export const origin: Origin = { name: 'up', wire: 'openai-chat', hidden: [] }
@@ -44,13 +45,11 @@ export function modelsAt(
 }
 
 export async function eventsOf(models: ModelRegistry, request: ModelRequest, limits = soon()): Promise<ModelEvent[]> {
-  const events: ModelEvent[] = []
-  for await (const event of models.resolve('up:m').provider.ask(request, limits)) events.push(event)
-  return events
+  return toldBy((tell) => models.resolve('up:m').provider.ask(request, limits, tell))
 }
 
 export const answerOf = (models: ModelRegistry, request: ModelRequest): Promise<Answer> =>
-  collectAnswer(models.resolve('up:m').provider.ask(request, soon()))
+  collectAnswer((tell) => models.resolve('up:m').provider.ask(request, soon(), tell))
 
 /** What an answer holds, in short: kind and text of each block. */
 export const saidIn = (answer: Answer) =>

@@ -9,6 +9,7 @@ import {
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ModelEvent } from '../../src/conversation/events.ts'
+import type { Tell } from '../../src/conversation/tell.ts'
 import { messagesReader } from '../../src/models/anthropic/events.ts'
 import * as anthropic from '../../src/models/anthropic/reply.ts'
 import { geminiReader } from '../../src/models/gemini/events.ts'
@@ -18,30 +19,31 @@ import * as openAiChat from '../../src/models/openai-chat/reply.ts'
 import { responsesReader } from '../../src/models/openai-responses/events.ts'
 import * as openAiResponses from '../../src/models/openai-responses/reply.ts'
 import type { UpstreamReply } from '../../src/models/upstream.ts'
+import { toldBy } from '../told.ts'
 import { faultOf, origin, replyOf, silent } from './asking.ts'
 
 interface CutWire {
   stream(answer: ScriptedAnswer, body: FakeJson): string
-  read(reply: UpstreamReply): AsyncIterable<ModelEvent>
+  read(reply: UpstreamReply, tell: Tell<ModelEvent>): Promise<void>
 }
 
 /** Each wire as its vendor streams it and as it is read here: what every dialect says is said of these events alone. */
 const wires: Record<string, CutWire> = {
   'openai-chat': {
     stream: openAiStream,
-    read: (reply) => openAiChat.streamed(reply, chatReader(origin, silent), origin),
+    read: (reply, tell) => openAiChat.streamed(reply, chatReader(origin, silent), origin, tell),
   },
   anthropic: {
     stream: anthropicStream,
-    read: (reply) => anthropic.streamed(reply, messagesReader(origin, silent), origin),
+    read: (reply, tell) => anthropic.streamed(reply, messagesReader(origin, silent), origin, tell),
   },
   'openai-responses': {
     stream: openAiResponsesStream,
-    read: (reply) => openAiResponses.streamed(reply, responsesReader(origin, silent), origin),
+    read: (reply, tell) => openAiResponses.streamed(reply, responsesReader(origin, silent), origin, tell),
   },
   gemini: {
     stream: (said) => geminiStream(said).replaceAll('\r', ''),
-    read: (reply) => gemini.streamed(reply, geminiReader(origin, silent), origin),
+    read: (reply, tell) => gemini.streamed(reply, geminiReader(origin, silent), origin, tell),
   },
 }
 
@@ -62,9 +64,7 @@ const body = {
 }
 
 async function eventsIn(wire: CutWire, chunks: Buffer[]): Promise<ModelEvent[]> {
-  const events: ModelEvent[] = []
-  for await (const event of wire.read(replyOf(chunks))) events.push(event)
-  return events
+  return toldBy((tell) => wire.read(replyOf(chunks), tell))
 }
 
 const cutAt = (bytes: Buffer, cuts: number[]): Buffer[] => {

@@ -1,14 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { collectAnswer } from '../../src/conversation/collect.ts'
+import type { ModelEvent } from '../../src/conversation/events.ts'
 import type { JsonObject, Message, ModelRequest } from '../../src/conversation/turn.ts'
 import { wishesIn } from '../../src/models/demo/wishes.ts'
 import { openModels } from '../../src/models/registry.ts'
+import { toldBy } from '../told.ts'
 import { chatRequest, faultOf, saidIn, silent, soon } from './asking.ts'
 
 const models = openModels({ providers: {}, demo: true, log: silent })
 const ask = (model: string, body: JsonObject, changes: Partial<ModelRequest> = {}) => {
   const found = models.resolve(`demo:${model}`)
-  return collectAnswer(found.provider.ask(chatRequest(body, { model: found.model, ...changes }), soon()))
+  const request = chatRequest(body, { model: found.model, ...changes })
+  return collectAnswer((tell) => found.provider.ask(request, soon(), tell))
 }
 const user = (content: string) => ({ role: 'user', content }) as JsonObject
 const offered = (...names: string[]) => names.map((name) => ({ type: 'function', function: { name } }) as JsonObject)
@@ -17,12 +20,11 @@ const TOOLS = offered('web_search', 'web_fetch', 'code_execution')
 test('demo:echo says what the user said last, in small pieces that join to it, and counts alike every time', async () => {
   const text = `${'x'.repeat(23)}😀 tail 漢字 ${'y'.repeat(5_000)}`
   const found = models.resolve('demo:echo')
-  const events = []
   const request = chatRequest(
     { stream: true, messages: [user('first'), { role: 'assistant', content: 'a' }, user(text)] },
     { model: 'echo' },
   )
-  for await (const event of found.provider.ask(request, soon())) events.push(event)
+  const events = await toldBy<ModelEvent>((tell) => found.provider.ask(request, soon(), tell))
   const deltas = events.flatMap((event) => (event.type === 'delta' ? [event.text] : []))
   expect(deltas.join('')).toBe(text)
   expect(deltas.length).toBeGreaterThan(100)
@@ -40,13 +42,9 @@ test('demo:echo says what the user said last, in small pieces that join to it, a
 test('a cancelled demo stops, and an unknown demo model is a 404 that names the two', async () => {
   const { provider } = models.resolve('demo:echo')
   const gone = AbortSignal.abort()
-  const reading = async () => {
-    for await (const _ of provider.ask(
-      chatRequest({ stream: true, messages: [user('x'.repeat(9_999))] }, { model: 'echo' }),
-      { ...soon(), signal: gone },
-    ));
-  }
-  expect(await faultOf(reading())).toMatchObject({ failure: 'cancelled' })
+  const request = chatRequest({ stream: true, messages: [user('x'.repeat(9_999))] }, { model: 'echo' })
+  const reading = toldBy<ModelEvent>((tell) => provider.ask(request, { ...soon(), signal: gone }, tell))
+  expect(await faultOf(reading)).toMatchObject({ failure: 'cancelled' })
   const fault = await faultOf(ask('magic', {}))
   expect(fault).toMatchObject({ failure: 'not_found', message: 'the demo models are demo:echo and demo:tools' })
 })
@@ -98,9 +96,8 @@ describe('demo:tools', () => {
     const messages: Message[] = [...request.messages]
     const calls: [string, unknown][] = []
     for (;;) {
-      const answer = await collectAnswer(
-        models.resolve('demo:tools').provider.ask({ ...request, messages, ...changes }, soon()),
-      )
+      const { provider } = models.resolve('demo:tools')
+      const answer = await collectAnswer((tell) => provider.ask({ ...request, messages, ...changes }, soon(), tell))
       const [said] = saidIn(answer) as { kind: string; id: string; name: string; text: string }[]
       if (said?.kind !== 'call') return { calls, text: said?.text ?? '', finish: answer.finish.reason }
       expect(answer.finish.reason).toBe('tool_calls')

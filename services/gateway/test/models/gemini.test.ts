@@ -12,6 +12,7 @@ import { geminiBody, geminiPath } from '../../src/models/gemini/request.ts'
 import { geminiSchema } from '../../src/models/gemini/schema.ts'
 import { NO_RESULT } from '../../src/models/history.ts'
 import { signatureOf } from '../../src/models/signatures.ts'
+import { toldBy } from '../told.ts'
 import { answerOf, origin as chatOrigin, chatRequest, faultOf, modelsAt, replyOf, saidIn, silent } from './asking.ts'
 
 const origin = { ...chatOrigin, wire: 'gemini' as const }
@@ -19,10 +20,7 @@ const origin = { ...chatOrigin, wire: 'gemini' as const }
 async function read(chunks: (string | Buffer)[], mediaType = 'text/event-stream'): Promise<ModelEvent[]> {
   const reply = replyOf(chunks, mediaType)
   const reader = geminiReader(origin, silent)
-  const events: ModelEvent[] = []
-  const source = mediaType === 'application/json' ? whole(reply, reader, origin) : streamed(reply, reader, origin)
-  for await (const event of source) events.push(event)
-  return events
+  return toldBy((tell) => (mediaType === 'application/json' ? whole : streamed)(reply, reader, origin, tell))
 }
 function collected(events: ModelEvent[]) {
   const collector = answerCollector()

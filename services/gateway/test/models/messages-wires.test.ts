@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { collectAnswer } from '../../src/conversation/collect.ts'
 import type { ModelEvent } from '../../src/conversation/events.ts'
+import type { Tell } from '../../src/conversation/tell.ts'
 import type { JsonObject, Message, ModelRequest } from '../../src/conversation/turn.ts'
 import { parseMessages } from '../../src/dialects/messages/parse.ts'
 import { renderMessages } from '../../src/dialects/messages/render.ts'
@@ -17,6 +18,7 @@ import { streamed as chatStreamed } from '../../src/models/openai-chat/reply.ts'
 import { chatBody } from '../../src/models/openai-chat/request.ts'
 import { canForward } from '../../src/models/provider.ts'
 import { eventsIn, mistakesIn } from '../conversation/messages-events.ts'
+import { type Telling, toldBy } from '../told.ts'
 import {
   answerOf,
   origin as chatOrigin,
@@ -544,20 +546,22 @@ const wholeAnswer = {
 describe('an answer of an upstream of the same dialect, read and written again', () => {
   const json = 'application/json'
   const turn = asked({ stream: true }).turn
+  const reading = (chunks: (string | Buffer)[]) => (tell: Tell<ModelEvent>) =>
+    streamed(replyOf(chunks), messagesReader(origin, silent), origin, tell)
 
   test('has every block and member that came, streamed or not, whichever way it came', async () => {
     const answers = [
-      streamed(replyOf([rich]), messagesReader(origin, silent), origin),
-      whole(replyOf([JSON.stringify(wholeAnswer)], json), messagesReader(origin, silent), origin),
+      reading([rich]),
+      (tell: Tell<ModelEvent>) =>
+        whole(replyOf([JSON.stringify(wholeAnswer)], json), messagesReader(origin, silent), origin, tell),
     ]
     for (const answer of answers)
       expect(renderMessages(await collectAnswer(answer), turn)).toEqual({ ...wholeAnswer, model: 'up:m' })
 
     const writer = messagesStream(turn)
     let text = ''
-    for await (const event of streamed(replyOf([rich]), messagesReader(origin, silent), origin))
-      text += writer.push(event)
-    const rewritten = streamed(replyOf([text + writer.end()]), messagesReader(origin, silent), origin)
+    for (const event of await toldBy(reading([rich]))) text += writer.push(event)
+    const rewritten = reading([text + writer.end()])
     expect(renderMessages(await collectAnswer(rewritten), turn)).toEqual({ ...wholeAnswer, model: 'up:m' })
   })
 
@@ -578,15 +582,16 @@ describe('an answer of an upstream of the same dialect, read and written again',
       said({}, 'tool_calls'),
       '[DONE]',
     )
-    const written = async (events: AsyncIterable<ModelEvent>): Promise<string> => {
+    const written = async (read: Telling<ModelEvent>): Promise<string> => {
       const writer = messagesStream(turn)
       let text = ''
-      for await (const event of events) text += writer.push(event)
+      for (const event of await toldBy(read)) text += writer.push(event)
       return (text + writer.end()).replace(/msg_[0-9a-f]{24}/, 'msg_x')
     }
     const readers = {
-      [rich]: (chunks: Buffer[]) => streamed(replyOf(chunks), messagesReader(origin, silent), origin),
-      [chat]: (chunks: Buffer[]) => chatStreamed(replyOf(chunks), chatReader(chatOrigin, silent), chatOrigin),
+      [rich]: reading,
+      [chat]: (chunks: Buffer[]) => (tell: Tell<ModelEvent>) =>
+        chatStreamed(replyOf(chunks), chatReader(chatOrigin, silent), chatOrigin, tell),
     }
     for (const [text, read] of Object.entries(readers)) {
       for (const bytes of [Buffer.from(text), Buffer.from(text.replaceAll('\n', '\r\n'))]) {

@@ -6,19 +6,16 @@ import type { JsonObject } from '../../src/conversation/turn.ts'
 import { chatReader } from '../../src/models/openai-chat/events.ts'
 import { streamed, whole } from '../../src/models/openai-chat/reply.ts'
 import { UpstreamFault } from '../../src/models/upstream-fault.ts'
+import { toldBy } from '../told.ts'
 import { chunk, faultOf, origin, replyOf, saidIn, silent, sse } from './asking.ts'
 
 async function read(chunks: (string | Buffer)[]): Promise<ModelEvent[]> {
-  const events: ModelEvent[] = []
-  for await (const event of streamed(replyOf(chunks), chatReader(origin, silent), origin)) events.push(event)
-  return events
+  return toldBy((tell) => streamed(replyOf(chunks), chatReader(origin, silent), origin, tell))
 }
 
 async function readWhole(body: JsonObject): Promise<ModelEvent[]> {
-  const events: ModelEvent[] = []
   const reply = replyOf([JSON.stringify(body)], 'application/json')
-  for await (const event of whole(reply, chatReader(origin, silent), origin)) events.push(event)
-  return events
+  return toldBy((tell) => whole(reply, chatReader(origin, silent), origin, tell))
 }
 
 function answerOf(events: ModelEvent[]) {
@@ -451,11 +448,9 @@ describe('a Chat stream that fails', () => {
 
   test('BR-001 what came before an error has been said', async () => {
     const events: ModelEvent[] = []
-    const reading = async () => {
-      const reply = replyOf([sse(chunk({ content: 'Hel' }), { error: { message: 'busy', type: 'overloaded_error' } })])
-      for await (const event of streamed(reply, chatReader(origin, silent), origin)) events.push(event)
-    }
-    await expect(reading()).rejects.toMatchObject({ failure: 'unavailable' })
+    const reply = replyOf([sse(chunk({ content: 'Hel' }), { error: { message: 'busy', type: 'overloaded_error' } })])
+    const reading = toldBy((tell) => streamed(reply, chatReader(origin, silent), origin, tell), events)
+    await expect(reading).rejects.toMatchObject({ failure: 'unavailable' })
     expect(events.map(({ type }) => type)).toEqual(['start', 'open', 'delta'])
   })
 })
@@ -491,10 +486,9 @@ describe('an answer that is not streamed', () => {
     ['another JSON', '{"ok":true}'],
     ['no choices', '{"choices":[]}'],
   ])('BR-018 %s is a failure of the upstream', async (_, body) => {
-    const reading = async () => {
-      for await (const _ of whole(replyOf([body], 'application/json'), chatReader(origin, silent), origin));
-    }
-    expect(await faultOf(reading())).toMatchObject({ failure: 'upstream' })
+    const reply = replyOf([body], 'application/json')
+    const reading = toldBy((tell) => whole(reply, chatReader(origin, silent), origin, tell))
+    expect(await faultOf(reading)).toMatchObject({ failure: 'upstream' })
   })
 })
 

@@ -7,6 +7,7 @@ import type { JsonObject } from '../../src/conversation/turn.ts'
 import { responsesReader } from '../../src/models/openai-responses/events.ts'
 import { streamed, whole } from '../../src/models/openai-responses/reply.ts'
 import { UpstreamFault } from '../../src/models/upstream-fault.ts'
+import { toldBy } from '../told.ts'
 import { answerOf, origin as chatOrigin, chatRequest, faultOf, modelsAt, replyOf, saidIn, silent } from './asking.ts'
 
 const origin = { ...chatOrigin, wire: 'openai-responses' as const }
@@ -14,10 +15,7 @@ const origin = { ...chatOrigin, wire: 'openai-responses' as const }
 async function read(chunks: (string | Buffer)[], mediaType = 'text/event-stream'): Promise<ModelEvent[]> {
   const reply = replyOf(chunks, mediaType)
   const reader = responsesReader(origin, silent)
-  const events: ModelEvent[] = []
-  const source = mediaType === 'application/json' ? whole(reply, reader, origin) : streamed(reply, reader, origin)
-  for await (const event of source) events.push(event)
-  return events
+  return toldBy((tell) => (mediaType === 'application/json' ? whole : streamed)(reply, reader, origin, tell))
 }
 
 function collected(events: ModelEvent[]): Answer {

@@ -1,7 +1,9 @@
 import { SpanStatusCode, trace } from '@opentelemetry/api'
 import { fakeAnthropic, fakeOpenAi, says } from '@tollgate/testing'
 import { describe, expect, test } from 'vitest'
+import type { ModelEvent } from '../../src/conversation/events.ts'
 import { openModels } from '../../src/models/registry.ts'
+import { toldBy } from '../told.ts'
 import { answerOf, chatRequest, faultOf, modelsAt, saidIn, silent, soon } from './asking.ts'
 
 const providers = {
@@ -73,10 +75,9 @@ test('credentials and paths are the vendor’s own, with a base with or without 
     log: silent,
   })
   for (const name of ['a', 'b', 'c']) {
-    const texts: string[] = []
-    for await (const event of models.resolve(`${name}:m`).provider.ask(chatRequest({}), soon()))
-      if (event.type === 'delta') texts.push(event.text)
-    expect(texts.join('')).toBe(name)
+    const { provider } = models.resolve(`${name}:m`)
+    const told = await toldBy<ModelEvent>((tell) => provider.ask(chatRequest({}), soon(), tell))
+    expect(told.map((event) => (event.type === 'delta' ? event.text : '')).join('')).toBe(name)
   }
   await models.close()
   await Promise.all([openAi.close(), anthropic.close()])
@@ -114,7 +115,10 @@ test('each call is a span with the conventions’ attributes and nothing that wa
   const models = modelsAt(fake, { type: 'openai' })
   expect(saidIn(await answerOf(models, chatRequest({})))).toEqual([{ kind: 'text', text: 'secret words' }])
   await faultOf(answerOf(models, chatRequest({})))
-  for await (const _ of models.resolve('up:m').provider.ask(chatRequest({}), soon())) break
+  const leaving = models.resolve('up:m').provider.ask(chatRequest({}), soon(), () => {
+    throw new Error('heard enough')
+  })
+  await expect(leaving).rejects.toThrow('heard enough')
   trace.disable()
   expect(ended.map(({ name }) => name)).toEqual(['chat up', 'chat up', 'chat up'])
   expect(ended[0]).toMatchObject({

@@ -2,6 +2,7 @@ import type { Log } from '@tollgate/telemetry'
 import type { ClientDialect } from '../../conversation/answer.ts'
 import { type Answer, answerCollector } from '../../conversation/collect.ts'
 import type { AnswerEvent } from '../../conversation/events.ts'
+import type { Tell } from '../../conversation/tell.ts'
 import type { Message, Turn } from '../../conversation/turn.ts'
 import type { TurnRequest } from '../../loop/admission.ts'
 import type { GatewaySettings } from '../../settings.ts'
@@ -55,7 +56,7 @@ export function responsesDialect(needs: DialectNeeds): ClientDialect {
       added: (messages) => {
         known().added = messages
       },
-      keep: (events, request) => (known().identity.kept ? keeping(known(), events, request, needs) : events),
+      keep: (tell, request) => (known().identity.kept ? keeping(known(), tell, request, needs) : tell),
     },
     writer: (turn) => responsesStream(known().identity, turn, known().output()),
     render: (answer, turn) => renderResponse(answer, known().identity, turn, known().output()),
@@ -84,18 +85,21 @@ function openAsked(request: ParsedRequest, { baseUrl, settings }: DialectNeeds):
   }
 }
 
-/** The same events, the last of them when the answer is kept. */
-async function* keeping(
+/** Tells the same events, the last of them when the answer is kept. */
+function keeping(
   asked: Asked,
-  events: AsyncIterable<AnswerEvent>,
+  tell: Tell<AnswerEvent>,
   { turn, tenancy }: TurnRequest,
   needs: DialectNeeds,
-): AsyncGenerator<AnswerEvent> {
+): Tell<AnswerEvent> {
   const collector = answerCollector()
-  for await (const event of events) {
+  const keep = async (finish: AnswerEvent) => {
+    asked.identity.kept = await save(asked, turn, collector.answer(), tenancy, needs)
+    await tell(finish)
+  }
+  return (event) => {
     collector.push(event)
-    if (event.type === 'finish') asked.identity.kept = await save(asked, turn, collector.answer(), tenancy, needs)
-    yield event
+    return event.type === 'finish' ? keep(event) : tell(event)
   }
 }
 

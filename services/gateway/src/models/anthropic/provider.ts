@@ -1,7 +1,6 @@
 import type { Log } from '@tollgate/telemetry'
 import { z } from 'zod'
 import type { ModelRequest } from '../../conversation/turn.ts'
-import { lazily } from '../../iteration.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
 import { isStream, parseJson } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
@@ -29,12 +28,11 @@ export function anthropicProvider(
   return {
     name: origin.name,
     wire: origin.wire,
-    ask: (request, limits) =>
-      lazily(async () => {
-        const reply = await post(request, limits)
-        const reader = messagesReader(origin, log)
-        return (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin)
-      }),
+    async ask(request, limits, tell) {
+      const reply = await post(request, limits)
+      const reader = messagesReader(origin, log)
+      await (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin, tell)
+    },
     forward: async (request, sink, limits) => forwardMessages(await post(request, limits), request, sink, origin, log),
     async countTokens(request, limits) {
       const reply = await post(request, limits, '/v1/messages/count_tokens')

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ModelEvent } from '../../conversation/events.ts'
+import { type Tell, tellAll } from '../../conversation/tell.ts'
 import { parseJson, readFrames } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { faultOfFrame } from '../upstream-errors.ts'
@@ -7,16 +8,26 @@ import { brokenAnswer, type Origin } from '../upstream-fault.ts'
 import type { MessagesReader } from './events.ts'
 import { eventsOf, message, streamEvent } from './wire.ts'
 
-export async function* whole(reply: UpstreamReply, reader: MessagesReader, origin: Origin): AsyncGenerator<ModelEvent> {
+export async function whole(
+  reply: UpstreamReply,
+  reader: MessagesReader,
+  origin: Origin,
+  tell: Tell<ModelEvent>,
+): Promise<void> {
   const json = parseJson((await reply.bytes()).toString('utf8'), origin)
   if (errorEvent.safeParse(json).success) throw faultOfFrame(origin, json)
   const read = message.safeParse(json)
   if (!read.success || !read.data.content) throw brokenAnswer('unreadable', origin, new Error('no message'))
-  for (const event of eventsOf(read.data)) yield* reader.event(event)
-  yield* reader.end()
+  for (const event of eventsOf(read.data)) await tellAll(reader.event(event), tell)
+  await tellAll(reader.end(), tell)
 }
 
-export const streamed = (reply: UpstreamReply, reader: MessagesReader, origin: Origin): AsyncGenerator<ModelEvent> =>
+export const streamed = (
+  reply: UpstreamReply,
+  reader: MessagesReader,
+  origin: Origin,
+  tell: Tell<ModelEvent>,
+): Promise<void> =>
   readFrames(
     reply,
     {
@@ -34,6 +45,7 @@ export const streamed = (reply: UpstreamReply, reader: MessagesReader, origin: O
       end: () => reader.end(),
     },
     origin,
+    tell,
   )
 
 export const errorEvent = z.object({ type: z.literal('error'), error: z.unknown().optional() })

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { Fault } from '@tollgate/contracts'
 import type { ModelEvent } from '../../conversation/events.ts'
+import type { Tell } from '../../conversation/tell.ts'
 import type { Message, ModelRequest } from '../../conversation/turn.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
 import { type Saying, useTools } from './script.ts'
@@ -20,10 +21,10 @@ export function demoProvider(name: string): ModelProvider {
   return {
     name,
     wire: 'demo',
-    async *ask(request, limits) {
+    async ask(request, limits, tell) {
       const saying = sayingOf(name, request)
-      yield { type: 'start', id: undefined, created: undefined, model: request.model }
-      yield* say(saying, request, limits)
+      await tell({ type: 'start', id: undefined, created: undefined, model: request.model })
+      await say(saying, request, limits, tell)
       const tokens = {
         input: tokensOf(request.messages.map(textOf).join('') + JSON.stringify(request.tools.map(({ raw }) => raw))),
         output: tokensOf(saying.text + JSON.stringify(saying.call ?? '')),
@@ -31,9 +32,9 @@ export function demoProvider(name: string): ModelProvider {
         cacheWrite: 0,
         reasoning: 0,
       }
-      yield { type: 'usage', tokens, raw: undefined }
+      await tell({ type: 'usage', tokens, raw: undefined })
       const reason = saying.call ? 'tool_calls' : 'stop'
-      yield { type: 'finish', reason, raw: reason }
+      await tell({ type: 'finish', reason, raw: reason })
     },
     close: async () => {},
   }
@@ -50,34 +51,35 @@ function sayingOf(name: string, request: ModelRequest): Saying {
   }
 }
 
-async function* say(
+async function say(
   { text, call }: Saying,
   { stream }: ModelRequest,
   { signal }: CallLimits,
-): AsyncGenerator<ModelEvent> {
+  tell: Tell<ModelEvent>,
+): Promise<void> {
   let index = 0
   if (text !== '') {
-    yield { type: 'open', index, block: { kind: 'text' } }
-    yield* pieces(index, text, stream, signal)
-    yield { type: 'close', index }
+    await tell({ type: 'open', index, block: { kind: 'text' } })
+    await sayPieces(index, text, stream)
+    await tell({ type: 'close', index })
     index++
   }
   if (!call) return
-  yield { type: 'open', index, block: { kind: 'call', id: call.id, name: call.name } }
-  yield* pieces(index, JSON.stringify(call.input), stream, signal)
-  yield { type: 'close', index }
-}
+  await tell({ type: 'open', index, block: { kind: 'call', id: call.id, name: call.name } })
+  await sayPieces(index, JSON.stringify(call.input), stream)
+  await tell({ type: 'close', index })
 
-async function* pieces(index: number, text: string, stream: boolean, signal: AbortSignal): AsyncGenerator<ModelEvent> {
-  const size = stream ? PIECE : text.length
-  let count = 0
-  for (let at = 0; at < text.length; ) {
-    let end = Math.min(text.length, at + size)
-    if (isHighSurrogate(text.charCodeAt(end - 1)) && end < text.length) end++
-    yield { type: 'delta', index, text: text.slice(at, end) }
-    at = end
-    if (++count % PIECES_AT_ONCE === 0) await setImmediate()
-    if (signal.aborted) throw new Fault('cancelled', 'the request was cancelled')
+  async function sayPieces(index: number, text: string, stream: boolean): Promise<void> {
+    const size = stream ? PIECE : text.length
+    let count = 0
+    for (let at = 0; at < text.length; ) {
+      let end = Math.min(text.length, at + size)
+      if (isHighSurrogate(text.charCodeAt(end - 1)) && end < text.length) end++
+      await tell({ type: 'delta', index, text: text.slice(at, end) })
+      at = end
+      if (++count % PIECES_AT_ONCE === 0) await setImmediate()
+      if (signal.aborted) throw new Fault('cancelled', 'the request was cancelled')
+    }
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ModelRequest } from '../../conversation/turn.ts'
-import { lazily } from '../../iteration.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
 import { isStream } from '../reply.ts'
 import type { UpstreamConnection } from '../upstream.ts'
@@ -26,13 +25,12 @@ export function openAiChatProvider(
     name: origin.name,
     wire: origin.wire,
 
-    ask: (request, limits) =>
-      lazily(async () => {
-        refuseSeveralAnswers(request)
-        const reply = await post(request, limits)
-        const reader = chatReader(origin, log)
-        return (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin)
-      }),
+    async ask(request, limits, tell) {
+      refuseSeveralAnswers(request)
+      const reply = await post(request, limits)
+      const reader = chatReader(origin, log)
+      await (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin, tell)
+    },
 
     forward: async (request, sink, limits) => forwardChat(await post(request, limits), request, sink, origin, log),
     relay: async (path, json, limits) => (await upstream.post(path, json, limits)).bytes(),

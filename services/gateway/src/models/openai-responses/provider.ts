@@ -1,6 +1,5 @@
 import type { Log } from '@tollgate/telemetry'
 import type { ModelRequest } from '../../conversation/turn.ts'
-import { lazily } from '../../iteration.ts'
 import { listModels } from '../openai-chat/list-models.ts'
 import type { CallLimits, ModelProvider } from '../provider.ts'
 import { isStream } from '../reply.ts'
@@ -26,13 +25,12 @@ export function openAiResponsesProvider(
   return {
     name: origin.name,
     wire: origin.wire,
-    ask: (request, limits) =>
-      lazily(async () => {
-        const reply = await post(request, limits)
-        const reader = responsesReader(origin, log)
-        const said = (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin)
-        return request.turn.dialect === 'messages' ? searchBlocks(said) : said
-      }),
+    async ask(request, limits, tell) {
+      const reply = await post(request, limits)
+      const reader = responsesReader(origin, log)
+      const told = request.turn.dialect === 'messages' ? searchBlocks(tell) : tell
+      await (isStream(reply, request.stream) ? streamed : whole)(reply, reader, origin, told)
+    },
     forward: async (request, sink, limits) => forwardResponses(await post(request, limits), request, sink, origin, log),
     ...(hasFiles && { files: openAiFiles(origin, upstream) }),
     listModels: (limits) => listModels(upstream, limits, origin),

@@ -1,23 +1,30 @@
 import type { ModelEvent } from '../../conversation/events.ts'
+import { type Tell, tellAll } from '../../conversation/tell.ts'
 import { parseJson, readFrames } from '../reply.ts'
 import type { UpstreamReply } from '../upstream.ts'
 import { brokenAnswer, type Origin } from '../upstream-fault.ts'
 import type { ResponsesReader } from './events.ts'
 import { responseObject, streamEvent } from './wire.ts'
 
-export async function* whole(
+export async function whole(
   reply: UpstreamReply,
   reader: ResponsesReader,
   origin: Origin,
-): AsyncGenerator<ModelEvent> {
+  tell: Tell<ModelEvent>,
+): Promise<void> {
   const read = responseObject.safeParse(parseJson((await reply.bytes()).toString('utf8'), origin))
   if (!read.success || (!read.data.output && !read.data.error))
     throw brokenAnswer('unreadable', origin, new Error('no response'))
-  yield* reader.whole(read.data)
-  yield* reader.end()
+  await tellAll(reader.whole(read.data), tell)
+  await tellAll(reader.end(), tell)
 }
 
-export const streamed = (reply: UpstreamReply, reader: ResponsesReader, origin: Origin): AsyncGenerator<ModelEvent> =>
+export const streamed = (
+  reply: UpstreamReply,
+  reader: ResponsesReader,
+  origin: Origin,
+  tell: Tell<ModelEvent>,
+): Promise<void> =>
   readFrames(
     reply,
     {
@@ -31,6 +38,7 @@ export const streamed = (reply: UpstreamReply, reader: ResponsesReader, origin: 
       end: () => reader.end(),
     },
     origin,
+    tell,
   )
 
 const LAST: ReadonlySet<string> = new Set(['response.completed', 'response.incomplete', 'response.failed'])

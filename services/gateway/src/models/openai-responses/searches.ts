@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { ModelEvent } from '../../conversation/events.ts'
+import { type Tell, tellAll } from '../../conversation/tell.ts'
 import type { JsonObject } from '../../conversation/turn.ts'
 import { SERVER_TOOL_ID } from '../../dialects/messages/echo.ts'
 import { type Cited, citedPieces } from '../cited-pieces.ts'
@@ -42,7 +43,7 @@ interface HeldText {
  * found is known from what the text behind it cites, so that such a text waits until it is whole; it then comes in pieces,
  * each with the pages it rests on. Everything else passes at once.
  */
-export async function* searchBlocks(events: AsyncIterable<ModelEvent>): AsyncGenerator<ModelEvent> {
+export function searchBlocks(tell: Tell<ModelEvent>): Tell<ModelEvent> {
   const numbers = new Map<number, number>()
   let blocks = 0
   let searched = false
@@ -93,7 +94,7 @@ export async function* searchBlocks(events: AsyncIterable<ModelEvent>): AsyncGen
     }
   }
 
-  for await (const event of events) {
+  function* blocksOf(event: ModelEvent): Generator<ModelEvent> {
     switch (event.type) {
       case 'open': {
         const { block } = event
@@ -145,6 +146,8 @@ export async function* searchBlocks(events: AsyncIterable<ModelEvent>): AsyncGen
         yield event
     }
   }
+
+  return (event) => tellAll(blocksOf(event), tell)
 }
 
 /** Of what stands on the page the provider tells nothing. */
