@@ -22,6 +22,9 @@ const madeAnswer = z.object({ empty_since: z.string().regex(/^\d+$/).nullable() 
 const OVERTIME_MS = 10_000
 /** How long a call is nobody's but the interpreter's, whose pipes hold what it writes until then. */
 const SHORT_MS = 5
+/** The same while the supervisor has not been needed yet. Its first steps copy the memory that it shares with others: that
+ * takes longer than most calls do, even those that a busy machine makes wait. */
+const UNROUSED_MS = 60
 /** For a look at a folder. */
 const ANSWER_MS = 10_000
 /** What short calls leave behind, threads and processes, is looked at this long after the first of them. */
@@ -45,9 +48,11 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
   let number = 0
   let emptySince: bigint | undefined = line.emptySince
   let look: NodeJS.Timeout | undefined
+  let isRoused = false
   void channel.closed.then(() => clearTimeout(look))
 
   const supervise = ({ kind, text, timeoutSeconds, onOutput }: Call, begun?: { isOverdue: boolean }): Supervised => {
+    isRoused = true
     const isBegun = begun !== undefined
     const stream = onOutput !== undefined
     const asking = channel.ask(
@@ -83,7 +88,7 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
     let overdue = ends + SILENT_MS
     let late: NodeJS.Timeout | undefined
     let care: Supervised | undefined
-    let pause = SHORT_MS
+    let pause = isRoused ? SHORT_MS : UNROUSED_MS
     const result = await new Promise<LineAnswer | CallResult>((resolve, reject) => {
       const again = (answer: CallResult | undefined) => {
         if (answer) return resolve(answer)
@@ -105,7 +110,7 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
         if (care) care.cancel()
         else takeOver()
       })
-      late = setTimeout(takeOver, SHORT_MS)
+      late = setTimeout(takeOver, Math.min(pause, call.timeoutSeconds * 1_000))
       line.call(number, Buffer.from(call.text), resolve, takeOver)
     }).finally(() => {
       clearTimeout(late)
@@ -118,6 +123,7 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
     if (!('changed' in result)) return result
     look ??= setTimeout(() => {
       look = undefined
+      isRoused = true
       channel.tell({ op: 'look', id: 0 })
     }, LOOK_MS).unref()
     const { code, stdout, stderr, changed } = result
@@ -127,6 +133,7 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
 
   /** Files that were made since the last look at them. */
   const made = async (): Promise<string[]> => {
+    isRoused = true
     const { header, body } = await channel.ask({ op: 'made' }, { timeoutMs: ANSWER_MS })
     const since = madeAnswer.parse(header).empty_since
     emptySince = since === null ? undefined : BigInt(since)
