@@ -64,7 +64,8 @@ export function messageItem(place: Place, head?: JsonObject): MessageItem {
       if (part === undefined) return []
       part.text += delta
       const type = part.kind === 'text' ? 'response.output_text.delta' : 'response.refusal.delta'
-      return [{ type, ...at(), delta }]
+      const { item_id, output_index } = place
+      return [{ type, item_id, output_index, content_index: parts.length - 1, delta }]
     },
     annotate(annotation) {
       const part = parts.at(-1)

@@ -15,8 +15,11 @@ export function responsesStream(identity: Identity, turn: Turn, output: Output):
   let sequence = 0
   let usage: JsonObject | undefined
 
-  const frame = ({ type, ...members }: JsonObject): string =>
-    `event: ${String(type)}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...members })}\n\n`
+  /** Numbers an event, which nobody else has. */
+  const frame = (event: JsonObject): string => {
+    event.sequence_number = sequence++
+    return `event: ${String(event.type)}\ndata: ${JSON.stringify(event)}\n\n`
+  }
   const frames = (events: JsonObject[]): string => events.map(frame).join('')
 
   function start(): string {

@@ -34,13 +34,15 @@ export const streamed = (
       frame({ data }, events) {
         if (data === '[DONE]') return false // compatible servers add it
         const json = parseJson(data, origin)
+        const read = streamEvent.safeParse(json)
+        if (read.success) {
+          events.push(...reader.event(read.data))
+          return read.data.type === 'message_stop'
+        }
         const { type } = typed.safeParse(json).data ?? {}
         if (type === 'error') throw faultOfFrame(origin, json)
         if (type === undefined || !KNOWN.has(type)) return false
-        const read = streamEvent.safeParse(json)
-        if (!read.success) throw brokenAnswer('unreadable', origin, new Error(`a ${type} of unexpected shape`))
-        events.push(...reader.event(read.data))
-        return type === 'message_stop'
+        throw brokenAnswer('unreadable', origin, new Error(`a ${type} of unexpected shape`))
       },
       end: () => reader.end(),
     },
