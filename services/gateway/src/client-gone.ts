@@ -18,7 +18,8 @@ export function allowHalfClose(server: Server): void {
  */
 export function whenClientLeaves(reply: FastifyReply, leave: (why: Fault) => void): void {
   const { raw } = reply
-  const { socket } = raw
+  // the request's, since an answer that others on its connection go before has none yet and never closes with it
+  const { socket } = reply.request.raw
   let probe: NodeJS.Timeout | undefined
   const ask = (at: number) => {
     if (at >= PROBES_MS.length || raw.closed) return
@@ -28,13 +29,18 @@ export function whenClientLeaves(reply: FastifyReply, leave: (why: Fault) => voi
     }, PROBES_MS[at])
   }
   const ended = () => ask(0)
-  if (socket?.readableEnded) ended()
-  else socket?.once('end', ended)
-  raw.once('close', () => {
+  const closed = () => {
     clearTimeout(probe)
-    socket?.off('end', ended)
+    socket.off('end', ended)
+    socket.off('close', closed)
+    raw.off('close', closed)
     if (!raw.writableFinished) leave(new Fault('cancelled', 'the client left'))
-  })
+  }
+  socket.setMaxListeners(0) // one of each for every answer that it waits for
+  if (socket.readableEnded) ended()
+  else socket.once('end', ended)
+  socket.once('close', closed)
+  raw.once('close', closed)
 }
 
 /** What a client that reads skips: an informational answer before the head, a comment within an event stream. */

@@ -135,8 +135,8 @@ export const contentOf = (text: string): string =>
     .flatMap(({ choices }) => choices?.map(({ delta }) => delta.content ?? '') ?? [])
     .join('')
 
-/** A client that is a bare connection, to close as clients do and as they should not. */
-export function rawPost(url: string, key: string, body: object): { socket: Socket; received(): string } {
+/** A client that is a bare connection, to close as clients do and as they should not; it may ask several times at once. */
+export function rawPost(url: string, key: string, body: object, times = 1): { socket: Socket; received(): string } {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
   const json = JSON.stringify(body)
@@ -147,7 +147,7 @@ export function rawPost(url: string, key: string, body: object): { socket: Socke
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(json)}`,
   ]
-  socket.write(`${head.join('\r\n')}\r\n\r\n${json}`)
+  socket.write(`${head.join('\r\n')}\r\n\r\n${json}`.repeat(times))
   let received = ''
   socket.on('data', (bytes) => {
     received += String(bytes)

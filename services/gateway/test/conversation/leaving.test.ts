@@ -61,6 +61,20 @@ describe('BR-160 a client that leaves', () => {
     await settledAsCancelled(gateway)
   })
 
+  test.each([
+    ['streamed, in the fast lane', {}],
+    ['streamed, with tools', search],
+    ['whole, in the fast lane', { stream: false }],
+  ])('with requests behind the one that is answered, %s, ends them all', async (_lane, more) => {
+    const gateway = await startGateway(() => stalls)
+    const { socket } = rawPost(gateway.url, gateway.firstKey, body(more), 12)
+    await expect.poll(() => gateway.fake.requests.length, { timeout: 5_000 }).toBe(12)
+    socket.destroy()
+    await expect.poll(gateway.fake.aborted, { timeout: 5_000 }).toBe(12)
+    await expect.poll(() => gateway.brokers.settled.length, { timeout: 5_000 }).toBe(12)
+    expect(gateway.brokers.settled.every(({ status }) => status === 'cancelled')).toBe(true)
+  })
+
   test.each([true, false])(
     'while code runs (stream %s) stops it, closes the sandbox, and asks no model again',
     async (stream) => {
