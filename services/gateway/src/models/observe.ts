@@ -20,13 +20,16 @@ export function observed(provider: ModelProvider): ModelProvider {
     wire: provider.wire,
     async ask(request, limits, tell) {
       const call = begin(provider, request)
+      const leave = (thrown: unknown): never => {
+        call.end('abandoned')
+        throw thrown
+      }
       const heard = (event: ModelEvent) => {
         call.hear(event)
         try {
-          return tell(event)
+          return tell(event)?.catch(leave)
         } catch (thrown) {
-          call.end('abandoned')
-          throw thrown
+          return leave(thrown)
         }
       }
       try {

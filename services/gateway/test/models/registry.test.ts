@@ -111,16 +111,18 @@ test('each call is a span with the conventions’ attributes and nothing that wa
       },
     }),
   } as never)
-  const fake = await fakeOpenAi([says('secret words'), { status: 500, body: '{}' }, says('secret words')])
+  const secret = says('secret words')
+  const fake = await fakeOpenAi([secret, { status: 500, body: '{}' }, secret, secret])
   const models = modelsAt(fake, { type: 'openai' })
   expect(saidIn(await answerOf(models, chatRequest({})))).toEqual([{ kind: 'text', text: 'secret words' }])
   await faultOf(answerOf(models, chatRequest({})))
-  const leaving = models.resolve('up:m').provider.ask(chatRequest({}), soon(), () => {
+  const leave = () => {
     throw new Error('heard enough')
-  })
-  await expect(leaving).rejects.toThrow('heard enough')
+  }
+  for (const tell of [leave, async () => leave()])
+    await expect(models.resolve('up:m').provider.ask(chatRequest({}), soon(), tell)).rejects.toThrow('heard enough')
   trace.disable()
-  expect(ended.map(({ name }) => name)).toEqual(['chat up', 'chat up', 'chat up'])
+  expect(ended.map(({ name }) => name)).toEqual(Array(4).fill('chat up'))
   expect(ended[0]).toMatchObject({
     attributes: {
       'gen_ai.operation.name': 'chat',
@@ -134,6 +136,11 @@ test('each call is a span with the conventions’ attributes and nothing that wa
     status: undefined,
   })
   expect(ended[1]).toMatchObject({ attributes: { 'error.type': 'upstream' }, status: SpanStatusCode.ERROR })
+  // who left is no failure of the provider
+  for (const left of ended.slice(2)) {
+    expect(left.status).toBeUndefined()
+    expect(left.attributes).not.toHaveProperty('error.type')
+  }
   expect(JSON.stringify(ended)).not.toContain('secret words')
   await models.close()
   await fake.close()
