@@ -69,11 +69,17 @@ export async function startProgram(file: string, args: string[], { port, account
     await exit
     clearTimeout(late)
   }
-  for (const startBy = Date.now() + 30_000; Date.now() < startBy && ended === undefined; await sleep(20)) {
+  const startBy = Date.now() + 30_000
+  while (ended === undefined) {
+    // a machine that stood still is no reason to give up: what is late is asked once more
+    const isLate = Date.now() >= startBy
     if (await answers(port)) return { pid: child.pid ?? 0, end }
+    if (isLate) break
+    await sleep(20)
   }
+  const why = ended ?? 'no answer in 30 s'
   await end('SIGKILL')
-  throw new Error(`${file} did not start: ${ended ?? 'no answer in 30 s'}\n${said()}`)
+  throw new Error(`${file} did not start: ${why}\n${said()}`)
 }
 
 function lastWords(child: ChildProcess): () => string {
