@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type FromHost, smallMain, type ToHost } from './host-messages.ts'
 
-export interface HostOptions<R> {
+export interface HostOptions<R extends HostResult> {
   /** What the process runs; it speaks `host-messages.ts`. */
   script: URL
   /** What comes back from a process that hostile bytes have been in is believed no more than the bytes. */
@@ -23,9 +23,18 @@ export type HostEnd = (typeof hostEnds)[number]
 /** What a body's reading came to when it was ended from outside. */
 export type HostFailure = 'time' | 'memory' | 'crash'
 
+/** What a process answers; other failures than these are the body's, and the process is as good as before. */
+export type HostResult = { status: 'ok' } | { status: 'failed'; failure: HostFailure | (string & {}) }
+
+const isEnded = (result: HostResult): boolean =>
+  result.status === 'failed' && ['time', 'memory', 'crash'].includes(result.failure)
+
 /** One process that reads bodies, one at a time; when it dies another is started. */
 export interface Host<J, R> {
-  /** Reads a body within `ms`, or says why not. One at a time; rejects only when `signal` fires. */
+  /**
+   * Reads a body within `ms`, or says why not. One at a time; rejects only when `signal` fires. A body that found too little
+   * memory where others had been is read again where none has (F-26): what becomes of it does not depend on them.
+   */
   read(job: J, ms: number, signal: AbortSignal): Promise<R>
   close(): void
 }
@@ -33,7 +42,7 @@ export interface Host<J, R> {
 /** A host ends a thread at twice the body's time at the latest; this long after that, nothing will but ending the host. */
 const GRACE_MS = 500
 const WALL_FACTOR = 2
-/** A process larger than this when idle is replaced: memory that was freed does not all come back (measured). */
+/** A process that holds more than this when idle is replaced: memory that was freed does not all come back (measured). */
 const WORN_SHARE = 0.75
 /** Between two starts of a process that did not get as far as being ready. */
 const RESTART_MS = { first: 250, most: 30_000 }
@@ -45,12 +54,14 @@ interface Reading<R> {
   started(): void
 }
 
-export function openHost<J, R>(options: HostOptions<R>): Host<J, R> {
+export function openHost<J, R extends HostResult>(options: HostOptions<R>): Host<J, R> {
   let child: ChildProcess | undefined
   let restart: NodeJS.Timeout | undefined
   let failedStarts = 0
   let closed = false
   let rssBytes = 0
+  /** Bodies that the process has been given. */
+  let reads = 0
   let next = 1
   let current: Reading<R> | undefined
 
@@ -69,8 +80,13 @@ export function openHost<J, R>(options: HostOptions<R>): Host<J, R> {
         rssBytes = message.rssBytes
         if (rssBytes > options.memoryBytes) fail('memory', 'memory')
       } else if (message.id === current?.id) {
-        if (message.type === 'started') current.started()
-        else current.settle(options.parse(message.result) ?? options.failed('crash'))
+        if (message.type === 'started') return current.started()
+        const result = options.parse(message.result) ?? options.failed('crash')
+        if (isEnded(result) || message.heldBytes > options.memoryBytes * WORN_SHARE) {
+          end('worn')
+          start()
+        }
+        current.settle(result)
       }
     })
     started.on('error', () => died())
@@ -86,6 +102,7 @@ export function openHost<J, R>(options: HostOptions<R>): Host<J, R> {
   const end = (why: HostEnd): void => {
     const dying = child
     child = undefined
+    reads = 0
     if (!dying) return
     dying.removeAllListeners()
     dying.on('error', () => {}) // it is being killed
@@ -101,41 +118,45 @@ export function openHost<J, R>(options: HostOptions<R>): Host<J, R> {
     else restart = setTimeout(start, Math.min(RESTART_MS.most, RESTART_MS.first * 2 ** failedStarts))
   }
 
+  const readOnce = (job: J, ms: number, signal: AbortSignal): Promise<R> => {
+    if (closed) return Promise.resolve(options.failed('crash'))
+    start()
+    reads++
+    const id = next++
+    return new Promise<R>((resolve, reject) => {
+      let timer = setTimeout(() => fail('stuck', 'crash'), options.startMs)
+      const limit = (limitMs: number): void => {
+        clearTimeout(timer)
+        timer = setTimeout(() => fail('stuck', 'time'), limitMs)
+      }
+      const leave = (): void => {
+        limit(GRACE_MS)
+        child?.send({ cancel: id } satisfies ToHost)
+      }
+      current = {
+        id,
+        started: () => limit(signal.aborted ? GRACE_MS : ms * WALL_FACTOR + GRACE_MS),
+        settle(result) {
+          clearTimeout(timer)
+          signal.removeEventListener('abort', leave)
+          current = undefined
+          if (signal.aborted) reject(signal.reason)
+          else resolve(result)
+        },
+      }
+      signal.addEventListener('abort', leave, { once: true })
+      child?.send({ id, job, ms } satisfies ToHost<J>)
+      if (signal.aborted) leave()
+    })
+  }
+
   start()
   return {
-    read(job, ms, signal) {
-      if (closed) return Promise.resolve(options.failed('crash'))
-      start()
-      const id = next++
-      return new Promise<R>((resolve, reject) => {
-        let timer = setTimeout(() => fail('stuck', 'crash'), options.startMs)
-        const limit = (limitMs: number): void => {
-          clearTimeout(timer)
-          timer = setTimeout(() => fail('stuck', 'time'), limitMs)
-        }
-        const leave = (): void => {
-          limit(GRACE_MS)
-          child?.send({ cancel: id } satisfies ToHost)
-        }
-        current = {
-          id,
-          started: () => limit(signal.aborted ? GRACE_MS : ms * WALL_FACTOR + GRACE_MS),
-          settle(result) {
-            clearTimeout(timer)
-            signal.removeEventListener('abort', leave)
-            current = undefined
-            if (rssBytes > options.memoryBytes * WORN_SHARE) {
-              end('worn')
-              start()
-            }
-            if (signal.aborted) reject(signal.reason)
-            else resolve(result)
-          },
-        }
-        signal.addEventListener('abort', leave, { once: true })
-        child?.send({ id, job, ms } satisfies ToHost<J>)
-        if (signal.aborted) leave()
-      })
+    async read(job, ms, signal) {
+      const isFirst = reads === 0
+      const result = await readOnce(job, ms, signal)
+      const isShort = result.status === 'failed' && result.failure === 'memory'
+      return isShort && !isFirst ? readOnce(job, ms, signal) : result
     },
     close() {
       closed = true

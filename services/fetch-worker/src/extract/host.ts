@@ -2,6 +2,7 @@ import { Piscina } from 'piscina'
 import { isPdf } from './content-type.ts'
 import { openCpuClock } from './cpu-clock.ts'
 import type { Task } from './extract.worker.ts'
+import { heldBytes } from './held-bytes.ts'
 import { type FromHost, smallMain, type ToHost } from './host-messages.ts'
 import type { Extracted } from './job.ts'
 
@@ -54,19 +55,21 @@ async function read({ id, job, ms }: Extract<ToHost, { id: number }>): Promise<v
     // The bytes came in a buffer shared with other messages: the thread is given a copy of its own.
     const bytes = new Uint8Array(job.bytes)
     const result = await pool.run({ job: { ...job, bytes } }, { signal: end.signal, transferList: [bytes.buffer] })
-    say({ type: 'done', id, result })
+    say({ type: 'done', id, result, heldBytes: heldBytes() })
   } catch (thrown) {
-    warm.clear() // the thread is gone, and another takes its place
     const failure = isLate ? 'time' : isOutOfMemory(thrown) ? 'memory' : 'crash'
-    say({ type: 'done', id, result: { status: 'failed', failure } satisfies Extracted })
+    // The thread is gone, and what it leaves behind is not known: this process is replaced.
+    say({ type: 'done', id, result: { status: 'failed', failure } satisfies Extracted, heldBytes: heldBytes() })
   } finally {
     clearInterval(watch)
     running = undefined
   }
 }
 
+/** The thread's heap was full, or V8 was refused the memory of a buffer or of WebAssembly. */
 const isOutOfMemory = (thrown: unknown): boolean =>
-  thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_WORKER_OUT_OF_MEMORY'
+  thrown instanceof Error &&
+  (('code' in thrown && thrown.code === 'ERR_WORKER_OUT_OF_MEMORY') || /allocat/i.test(thrown.message))
 
 process.on('message', (message: ToHost) => {
   if ('cancel' in message) {

@@ -1,3 +1,4 @@
+import { heldBytes } from '../extract/held-bytes.ts'
 import type { FromHost, ToHost } from '../extract/host-messages.ts'
 import type { ImageJob } from './job.ts'
 import { prepareImage } from './prepare.ts'
@@ -15,7 +16,8 @@ async function prepare({ id, job }: Extract<ToHost<ImageJob>, { id: number }>): 
   say({ type: 'started', id })
   const watch = setInterval(() => say({ type: 'memory', rssBytes: process.memoryUsage.rss() }), WATCH_EVERY_MS)
   try {
-    say({ type: 'done', id, result: await prepareImage(job) })
+    const result = await prepareImage(job)
+    say({ type: 'done', id, result, heldBytes: heldBytes() })
   } finally {
     clearInterval(watch)
   }
