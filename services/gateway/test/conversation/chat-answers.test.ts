@@ -84,6 +84,22 @@ describe('a chat with a search', () => {
     expect(without.brokers.settled).toMatchObject([{ status: 'success', tokens: { input: 11, output: 7 }, lines: [] }])
   })
 
+  test.each(['otari_tool_calls', 'otari_tool_activity'])(
+    'R-45 a client that sends %s back with its message has it removed, and nothing else',
+    async (field) => {
+      const { send, firstKey, fake } = await startGateway(() => says('3.14.1'))
+      const said = { role: 'assistant', content: 'Python 3.14.0 [1].', refusal: null }
+      const reports = [{ id: 'call_one', type: 'web_search', status: 'completed', query: 'one', sources: [] }]
+      const conversation = [...messages, { ...said, [field]: reports }, { role: 'user', content: 'And now?' }]
+      for (const more of [{}, { stream: true }, { tools: [search] }]) {
+        const { status } = await send('POST', PATH, { key: firstKey, body: body({ ...more, messages: conversation }) })
+        expect(status).toBe(200)
+        expect(fake.requests.at(-1)?.body).toMatchObject({ messages: expect.arrayContaining([said]) })
+        expect(JSON.stringify(fake.requests.at(-1)?.body)).not.toContain(field)
+      }
+    },
+  )
+
   test('BR-070 does the same streamed and whole', async () => {
     const { send, firstKey, brokers, fake } = await startGateway((_body, round) => script()[round % 3] ?? says(''))
     const whole = await send<{ choices: { message: { content: string } }[] }>('POST', PATH, {

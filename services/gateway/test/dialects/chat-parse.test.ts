@@ -162,7 +162,7 @@ describe('a Chat body as a turn', () => {
       ['assistant', [own('function_call', { name: 'f', arguments: '' })]],
       ['tool', [own('function', { role: 'function', name: 'f', content: 'z' })]],
     ])
-    // what only a client of this gateway echoes does not go upstream
+    // What only a client of this gateway sends back does not go upstream.
     expect(messages[2]?.raw?.value).toEqual({
       role: 'assistant',
       content: 'a',

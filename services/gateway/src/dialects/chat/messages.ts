@@ -25,8 +25,8 @@ export function readMessage(message: ChatMessage, wire: JsonObject): Message {
 }
 
 function withoutReports(wire: JsonObject): JsonObject {
-  if (!Object.hasOwn(wire, 'otari_tool_calls')) return wire
-  const { otari_tool_calls: _, ...rest } = wire
+  if (!Object.hasOwn(wire, 'otari_tool_calls') && !Object.hasOwn(wire, 'otari_tool_activity')) return wire
+  const { otari_tool_calls: _calls, otari_tool_activity: _activity, ...rest } = wire
   return rest
 }
 
