@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { openProtocol } from '../src/protocol/client.ts'
 import { fileOf, lease, limits, open, ran, refused, text } from './protocol-rig.ts'
 
 describe('operations and paths', () => {
@@ -15,6 +16,23 @@ describe('operations and paths', () => {
     expect(backend.requests.map(({ operation }) => operation)).toEqual(['create', 'exec', 'destroy'])
     expect(backend.sessions.size).toBe(0)
   })
+
+  test.each(['127.0.0.1', 'localhost', '127.1', '[::ffff:127.0.0.1]'])(
+    "CP-27 a backend at %s is called: its address is the operator's, and no tenant is told it",
+    async (host) => {
+      const { backend } = await open()
+      const { port } = new URL(backend.url)
+      const provider = openProtocol({ url: `http://${host}:${port}` })
+      onTestFinished(() => provider.close())
+      const session = await lease(provider)
+      const python = { kind: 'python', code: 'print(1)', timeoutSeconds: 5 } as const
+      expect(await provider.exec(session, python, limits())).toMatchObject({ status: 'ok', stdout: '1\n' })
+      await backend.close()
+      const lost = await provider.exec(session, python, limits())
+      expect(lost).toMatchObject({ status: 'failed' })
+      for (const secret of [host, port]) expect(JSON.stringify(lost)).not.toContain(secret)
+    },
+  )
 
   test.each(['', '/', '///'])('CP-02 a base URL that ends in "%s" is tolerated', async (suffix) => {
     const { provider, backend } = await open({}, { suffix })
