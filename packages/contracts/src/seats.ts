@@ -7,27 +7,37 @@ const toolName = z
   .max(64)
   .refine((name) => name.trim() !== '', 'must name a tool of the backend')
 
+/** What a seat's backend runs by itself, and on which terms: the same fields wherever a seat is set up (PE-70). */
+export const seatFields = {
+  provider_executed_tools: z
+    .array(toolName)
+    .max(16)
+    .refine((names) => new Set(names).size === names.length, 'must name each tool once'),
+  delegated_search: toolName,
+  /** Dollars a call, by the tool's name. */
+  provider_tool_fees: z.record(toolName, decimal),
+  provider_tool_max_calls: z.int().min(1).max(100),
+  /** Tokens that the result of one call may have. */
+  provider_tool_max_result_tokens: z.int().positive(),
+  /** Tokens of question and answer together; results that would not fit are not asked for. */
+  context_window: z.int().positive(),
+  /** Whether a client's `web_search` keyword that does not run here is served by the backend's search tool. */
+  web_search_keyword: z.enum(['otari', 'provider_tool']),
+}
+
 /** A configured model: one model of one provider instance, with what its backend runs by itself. */
 export const seatSettings = z.strictObject({
   /** The instance's name in `providers`. */
   provider: z.string().min(1),
   /** The provider's own name for the model. */
   model: z.string().min(1),
-  provider_executed_tools: z
-    .array(toolName)
-    .max(16)
-    .refine((names) => new Set(names).size === names.length, 'must name each tool once')
-    .default([]),
-  delegated_search: toolName.optional(),
-  /** Dollars a call, by the tool's name. */
-  provider_tool_fees: z.record(toolName, decimal).default({}),
-  provider_tool_max_calls: z.int().min(1).max(100).default(10),
-  /** Tokens that the result of one call may have. */
-  provider_tool_max_result_tokens: z.int().positive().optional(),
-  /** Tokens of question and answer together; results that would not fit are not asked for. */
-  context_window: z.int().positive().optional(),
-  /** Whether a client's `web_search` keyword that does not run here is served by the backend's search tool. */
-  web_search_keyword: z.enum(['otari', 'provider_tool']).default('otari'),
+  provider_executed_tools: seatFields.provider_executed_tools.default([]),
+  delegated_search: seatFields.delegated_search.optional(),
+  provider_tool_fees: seatFields.provider_tool_fees.default({}),
+  provider_tool_max_calls: seatFields.provider_tool_max_calls.default(10),
+  provider_tool_max_result_tokens: seatFields.provider_tool_max_result_tokens.optional(),
+  context_window: seatFields.context_window.optional(),
+  web_search_keyword: seatFields.web_search_keyword.default('otari'),
 })
 export type SeatSettings = z.infer<typeof seatSettings>
 

@@ -50,6 +50,7 @@ import { workspaceRoutes } from './routes/workspaces.ts'
 import { openCoolDowns } from './routing/cool-down.ts'
 import { listedModels } from './routing/listed.ts'
 import { noRouting, openRouting, type RoutingSettings } from './routing/routing.ts'
+import { openRuntimeSeats } from './seat-changes/runtime.ts'
 import type { GatewaySettings } from './settings.ts'
 import { responseStore } from './stored-responses/store.ts'
 import { sweepResponses } from './stored-responses/sweep.ts'
@@ -93,8 +94,10 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
     masterKeyHash: await masterKeyHash(db, needs.masterKey),
     used: lastUsed.note,
   })
-  const models = openModels({ providers: needs.providers, seats: needs.seats ?? {}, demo: needs.demoProvider, log })
+  const configured = needs.seats ?? {}
+  const models = openModels({ providers: needs.providers, seats: configured, demo: needs.demoProvider, log })
   const routing = openRouting(needs.routing ?? noRouting, models)
+  const seats = await openRuntimeSeats({ db, bus, log, configured, models })
   const coolDowns = openCoolDowns()
   const discovery =
     settings.modelDiscoveryIntervalMs > 0
@@ -146,7 +149,11 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       searchToolRoutes({ bus, settings }, cut),
       codeExecutionRoute({ ...direct, capabilities, files }, cut),
       ...mcpRoutes({ ...direct, version: needs.version }, cut).map(alsoBare),
-      modelRoutes({ listModels: () => listedModels(models, routing, discovery), refusedTools: toolRefusals.recently }),
+      modelRoutes({
+        listModels: () => listedModels(models, routing, discovery),
+        refusedTools: toolRefusals.recently,
+        seats,
+      }),
       providerToolRoutes({ models, settings }, cut),
       routingRoutes(answers, cut),
       relayRoutes(answers, cut),
@@ -180,6 +187,7 @@ export async function startGateway(needs: GatewayNeeds): Promise<Running & { url
       await Promise.all([
         lastUsed.close(),
         runtime.close(),
+        seats.close(),
         models.close(),
         discovery.close(),
         sweeping?.close(),

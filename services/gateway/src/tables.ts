@@ -70,6 +70,7 @@ export interface Tables {
     updated_at: Generated<Date>
   }
   'gateway.tool_settings': { key: string; value: ColumnType<unknown, string, string>; updated_at: Generated<Date> }
+  'gateway.seat_changes': { seat: string; changes: ColumnType<unknown, string, string>; updated_at: Generated<Date> }
   'gateway.files': {
     id: string
     organization: string

@@ -8,6 +8,7 @@ import { buildApp } from '../src/app.ts'
 import { ensureFirstKey, ensureMasterKey, masterKeyHash, migrateGateway } from '../src/auth/first-start.ts'
 import { type Identities, openIdentities } from '../src/auth/identities.ts'
 import { keyStore } from '../src/auth/key-store.ts'
+import { openModels } from '../src/models/registry.ts'
 import { type KnownPolicies, openPolicies } from '../src/policies/known-policies.ts'
 import { codePolicyRoutes } from '../src/routes/code-policy.ts'
 import { keyRoutes } from '../src/routes/keys.ts'
@@ -18,6 +19,7 @@ import { usageRoutes } from '../src/routes/usage.ts'
 import { userRoutes } from '../src/routes/users.ts'
 import { webPolicyRoutes } from '../src/routes/web-policy.ts'
 import { workspaceRoutes } from '../src/routes/workspaces.ts'
+import { openRuntimeSeats } from '../src/seat-changes/runtime.ts'
 import { defaultSettings, type GatewaySettings } from '../src/settings.ts'
 import type { GatewayDb } from '../src/tables.ts'
 import { openCapabilities } from '../src/tools/capabilities.ts'
@@ -94,6 +96,8 @@ async function startOn(
   const identities = openIdentities({ db, bus, masterKeyHash: await masterKeyHash(db, undefined), used: () => {} })
   const capabilities = openCapabilities({ bus, settings, log })
   const policies = openPolicies({ db, bus, settings })
+  const models = openModels({ providers: {}, demo: false, log })
+  const seats = await openRuntimeSeats({ db, bus, log, configured: {}, models })
   const { server, drain } = await buildApp({
     log,
     identities,
@@ -104,7 +108,7 @@ async function startOn(
     routes: (cut) => [
       keyRoutes({ keys: keyStore(db), identities }),
       userRoutes({ db, identities }),
-      modelRoutes({ listModels: () => options.models ?? [] }),
+      modelRoutes({ listModels: () => options.models ?? [], seats }),
       toolRoutes({ capabilities }),
       pricingRoutes({ bus }),
       usageRoutes({ bus }),
@@ -154,6 +158,7 @@ async function startOn(
       await drain.close(Date.now() + 1_000)
       identities.close()
       policies.close()
+      await Promise.all([seats.close(), models.close()])
       await opened.close()
       if (made === undefined) await database.drop()
     },

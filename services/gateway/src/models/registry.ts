@@ -2,6 +2,7 @@ import { Fault, type SeatSettings } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import type { Dialect, Wire } from '../conversation/turn.ts'
 import { anthropicProvider } from './anthropic/provider.ts'
+import { type ConfiguredSeat, openSeats } from './configured-seats.ts'
 import { demoModels, demoProvider } from './demo/provider.ts'
 import { geminiProvider } from './gemini/provider.ts'
 import { observed } from './observe.ts'
@@ -10,7 +11,7 @@ import { plainChat } from './openai-chat/quirks.ts'
 import { openAiResponsesProvider } from './openai-responses/provider.ts'
 import { type ProviderType, presetOf, providerTypes, typeNamed } from './presets.ts'
 import { dialectOfWire, type ModelProvider } from './provider.ts'
-import { type SeatTools, seatTools } from './seats.ts'
+import type { SeatTools } from './seats.ts'
 import { openUpstream, type UpstreamConnection, upstreamDefaults } from './upstream.ts'
 import type { Origin } from './upstream-fault.ts'
 
@@ -59,7 +60,12 @@ export interface ModelRegistry {
   resolve(selector: string, dialect?: Dialect): ResolvedModel
   /** `provider:model` behind a seat's name; any other selector as it is. */
   selectorOf(selector: string): string
+  /** Those that can be used. */
   seats(): ConfiguredSeat[]
+  /** Why a seat set up like this could not be used; undefined where it could. */
+  seatFault(name: string, settings: SeatSettings): string | undefined
+  /** Sets the seats up anew, for requests from now on; what is under way keeps the seat it has (PE-71). */
+  setSeats(settings: Readonly<Record<string, SeatSettings>>): void
   /** The configured models, for `GET /models`. */
   list(): { id: string; provider: string; model: string }[]
   /** Every configured instance, by the provider that serves most dialects. */
@@ -67,18 +73,11 @@ export interface ModelRegistry {
   close(): Promise<void>
 }
 
-export interface ConfiguredSeat {
-  name: string
-  /** `provider:model` */
-  selector: string
-  tools: SeatTools | undefined
-}
-
 const DEMO = 'demo'
 const DEFAULT_MAX_TOKENS = 8_192
 
 /** One entry of `providers`, by each wire that it speaks. */
-interface Instance {
+export interface Instance {
   type: ResolvedModel['type']
   models: readonly string[]
   providers: readonly [ModelProvider, ...ModelProvider[]]
@@ -94,15 +93,16 @@ export function openModels({ providers, seats: configured = {}, demo, log }: Reg
   if (demo && !instances.has(DEMO))
     instances.set(DEMO, { type: 'demo', models: demoModels, providers: [observed(demoProvider(DEMO))] })
 
-  const seats = new Map(
-    Object.entries(configured).map(([name, settings]) => [name, openSeat(name, settings, instances, log)]),
-  )
+  const seats = openSeats(instances, log)
+  seats.set(configured)
 
   return {
-    selectorOf: (selector) => seats.get(selector)?.selector ?? selector,
-    seats: () => Array.from(seats.values()).filter((seat) => seat !== undefined),
+    selectorOf: (selector) => seats.find(selector)?.selector ?? selector,
+    seats: seats.list,
+    seatFault: seats.fault,
+    setSeats: seats.set,
     resolve(selector, dialect) {
-      if (seats.has(selector)) return resolveSeat(selector, seats.get(selector), instances, dialect)
+      if (seats.has(selector)) return seats.resolve(selector, dialect)
       const colon = selector.indexOf(':')
       const names = Array.from(instances.keys()).join(', ')
       if (colon <= 0 || colon === selector.length - 1)
@@ -138,45 +138,6 @@ export function openModels({ providers, seats: configured = {}, demo, log }: Reg
         Array.from(instances.values()).flatMap(({ providers: all }) => all.map((provider) => provider.close())),
       )
     },
-  }
-}
-
-/** A seat that cannot work is refused by itself: all others serve (PE-42). Gives undefined for it. */
-function openSeat(
-  name: string,
-  settings: SeatSettings,
-  instances: ReadonlyMap<string, Instance>,
-  log: Log,
-): ConfiguredSeat | undefined {
-  try {
-    const instance = instances.get(settings.provider)
-    if (!instance) throw new Error(`models.${name}: no provider '${settings.provider}' is configured`)
-    const tools = seatTools(name, settings)
-    if (tools && !instance.providers.some(({ wire }) => wire === 'openai-chat'))
-      throw new Error(`models.${name}: tools that a backend runs need a provider that speaks Chat Completions`)
-    return { name, selector: `${settings.provider}:${settings.model}`, tools }
-  } catch (err) {
-    log.error({ seat: name, err }, 'a model of the configuration cannot be used; the others serve')
-    return undefined
-  }
-}
-
-/** What its backend runs is declared and answered in the words of Chat Completions, whatever the client speaks. */
-function resolveSeat(
-  name: string,
-  seat: ConfiguredSeat | undefined,
-  instances: ReadonlyMap<string, Instance>,
-  dialect: Dialect | undefined,
-): ResolvedModel {
-  const [provider = '', ...model] = seat?.selector.split(':') ?? []
-  const instance = instances.get(provider)
-  if (!seat || !instance) throw new Fault('unavailable', `the model '${name}' is out of service on this gateway`)
-  const spoken = seat.tools ? 'chat' : dialect
-  return {
-    provider: instance.providers.find(({ wire }) => dialectOfWire[wire] === spoken) ?? instance.providers[0],
-    type: instance.type,
-    model: model.join(':'),
-    ...(seat.tools && { seat: seat.tools }),
   }
 }
 

@@ -1,4 +1,4 @@
-import { numberText, type SeatSettings, seatMistake } from '@tollgate/contracts'
+import { numberText, type SeatSettings } from '@tollgate/contracts'
 
 /** What the backend of a configured model runs by itself, and on which terms. It belongs to the endpoint (PE-03). */
 export interface SeatTools {
@@ -20,14 +20,12 @@ export interface SeatTools {
 /** Undefined for a seat whose backend runs nothing: it is a name and no more (PE-01). */
 export function seatTools(name: string, settings: SeatSettings): SeatTools | undefined {
   const { provider_executed_tools: executed, delegated_search: delegated } = settings
-  const mistake = seatMistake(name, settings)
-  if (mistake !== undefined) throw new Error(mistake)
   if (executed.length === 0 && delegated === undefined) return undefined
   return {
     name,
     executed,
     delegated,
-    fees: new Map(Object.entries(settings.provider_tool_fees).map(([tool, fee]) => [tool, feeText(fee)])),
+    fees: feesOf(settings),
     maxCalls: settings.provider_tool_max_calls,
     maxResultTokens: settings.provider_tool_max_result_tokens,
     contextTokens: settings.context_window,
@@ -35,4 +33,6 @@ export function seatTools(name: string, settings: SeatSettings): SeatTools | und
   }
 }
 
-const feeText = (fee: number | string): string => (typeof fee === 'number' ? numberText(fee) : fee)
+/** Decimal dollars a call, by the tool's name. */
+export const feesOf = ({ provider_tool_fees: fees }: SeatSettings): Map<string, string> =>
+  new Map(Object.entries(fees).map(([tool, fee]) => [tool, typeof fee === 'number' ? numberText(fee) : fee]))

@@ -13,9 +13,10 @@ export function listedModels(models: ModelRegistry, routing: Routing, discovery:
     if (listed.length > 0) return listed.map((model) => ({ id: `${name}:${model}`, provider: name }))
     return discovery.of(name).map(({ model, ...known }) => ({ id: `${name}:${model}`, provider: name, ...known }))
   })
-  const seats = models.seats().map(({ name, selector, tools }) => {
-    const of = { executed: tools?.executed ?? [], delegated: tools?.delegated ?? null }
-    return { id: name, provider: 'tollgate', candidates: [selector], seat: of }
+  const seats = models.seats().map(({ name, selector, settings }): ListedModel => {
+    const { context_window: contextTokens } = settings
+    const known = contextTokens === undefined ? {} : { contextTokens }
+    return { id: name, provider: 'tollgate', candidates: [selector], seat: settings, ...known }
   })
   return [...named, ...seats, ...each]
 }

@@ -48,7 +48,7 @@ export const noRouting: RoutingSettings = { policies: {}, aliases: {} }
 /** Reads the policies and aliases of the deployment; one that leads nowhere stops the start. */
 export function openRouting(
   { policies: given, aliases: named }: RoutingSettings,
-  models: Pick<ModelRegistry, 'resolve' | 'seats'>,
+  models: Pick<ModelRegistry, 'resolve'> & { seats(): readonly { name: string }[] },
   random: () => number = Math.random,
 ): Routing {
   const policies = new Map(Object.entries(given))

@@ -17,6 +17,8 @@ const modelsOf = (provider: ModelProvider): ModelRegistry => ({
   resolve: () => ({ provider, model: 'm', type: 'demo' }),
   selectorOf: (selector) => selector,
   seats: () => [],
+  seatFault: () => undefined,
+  setSeats: () => {},
   list: () => [],
   instances: () => [],
   close: async () => {},

@@ -620,7 +620,7 @@ describe('the operator', () => {
       resolve: () => {
         throw new Error('unknown')
       },
-      seats: () => [{ name: 'kimi', selector: 'a:m', tools: undefined }],
+      seats: () => [{ name: 'kimi' }],
     }
     const aliases = { kimi: 'a:b' }
     expect(() => openRouting({ policies: {}, aliases }, models)).toThrow(

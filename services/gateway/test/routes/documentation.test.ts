@@ -31,6 +31,7 @@ test('the OpenAPI document has every path once, below /api/v1, with what it take
   )
   expect(operations.sort()).toEqual([
     'DELETE /api/v1/keys/{id}',
+    'DELETE /api/v1/models/{key}',
     'DELETE /api/v1/pricing/{key}',
     'DELETE /api/v1/workspaces/{workspace_id}/code-execution-policy',
     'DELETE /api/v1/workspaces/{workspace_id}/web-search',
@@ -49,6 +50,7 @@ test('the OpenAPI document has every path once, below /api/v1, with what it take
     'GET /api/v1/workspaces/{workspace_id}/web-search',
     'GET /health',
     'PATCH /api/v1/keys/{id}',
+    'PATCH /api/v1/models/{key}',
     'PATCH /api/v1/users/{id}',
     'POST /api/v1/keys',
     'POST /api/v1/keys/{id}/rotate',

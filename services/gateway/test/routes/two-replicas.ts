@@ -19,7 +19,7 @@ import {
 } from '@tollgate/testing'
 import { inject } from 'vitest'
 import { ensureFirstKey, ensureMasterKey, migrateGateway } from '../../src/auth/first-start.ts'
-import { startGateway } from '../../src/gateway.ts'
+import { type GatewayNeeds, startGateway } from '../../src/gateway.ts'
 import { defaultSettings } from '../../src/settings.ts'
 import { sender } from '../sender.ts'
 
@@ -49,11 +49,16 @@ const model = () =>
     { compatible: true },
   )
 
+export interface ReplicasOptions extends Partial<Pick<GatewayNeeds, 'providers' | 'seats'>> {
+  /** Happens while a page is being read, and the request that wants it waits. */
+  onRead?: () => Promise<void>
+}
+
 /**
  * Two gateways and two search-brokers, a sandbox-broker and billing, over NATS and Postgres, with two of everything outside
  * that a setting may choose from. Without a setting, the first of each is in force.
  */
-export async function startReplicas() {
+export async function startReplicas({ providers = {}, seats = {}, onRead }: ReplicasOptions = {}) {
   const log = openLog({ service: 'replicas', level: 'silent' })
   const database = await freshDatabase(inject('postgresUrl'))
   const prefix = freshPrefix()
@@ -88,6 +93,7 @@ export async function startReplicas() {
   const read: { url: string; allowPrivateHosts: boolean }[] = []
   await worker.serve(fetchPage, async ({ url, allowPrivateHosts }) => {
     read.push({ url, allowPrivateHosts })
+    await onRead?.()
     const text = 'Page text of our own'
     const about = { totalChars: text.length, bytes: text.length, contentType: 'text/html' }
     return { status: 'ok' as const, requestedUrl: url, finalUrl: url, text, label: 'builtin:builtin_fetch', ...about }
@@ -122,7 +128,8 @@ export async function startReplicas() {
       host: '127.0.0.1',
       port: 0,
       demoProvider: false,
-      providers: { fake: { type: 'openai-compatible', apiBase: `${openai.url}/v1`, models: ['m'] } },
+      providers: { fake: { type: 'openai-compatible', apiBase: `${openai.url}/v1`, models: ['m'] }, ...providers },
+      seats,
       settings: {
         ...defaultSettings,
         requirePricing: false,
