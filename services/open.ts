@@ -137,8 +137,9 @@ export async function openSandbox(
   { config, env, log }: Setup,
   at: { port: number; token: string | undefined },
 ): Promise<Running & { url: string }> {
-  const { startSandbox } = await import('@tollgate/sandbox')
+  const { defaultSandboxSettings, startSandbox } = await import('@tollgate/sandbox')
   const settings = {
+    ...defaultSandboxSettings,
     ...slices.sandboxSettings(config),
     port: at.port,
     ...(at.token === undefined ? {} : { token: at.token }),

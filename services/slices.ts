@@ -6,7 +6,7 @@ import type { GatewaySettings, ProviderSettings, RoutingSettings } from '@tollga
 import type { ProxyVariables } from '@tollgate/http'
 import type { WebSettings } from '@tollgate/mcp-web'
 import type { RenderWorkerSettings } from '@tollgate/render-worker'
-import { defaultSandboxSettings, type SandboxSettings } from '@tollgate/sandbox'
+import type { SandboxSettings } from '@tollgate/sandbox'
 import type { SandboxBrokerSettings } from '@tollgate/sandbox-broker'
 import type { SearchSettings, ToolEntry } from '@tollgate/search-broker'
 import type { SandboxAt } from './open.ts'
@@ -178,8 +178,8 @@ export const sandboxBrokerSettings = (config: Config, { url, token, why }: Sandb
   ...(config.sandbox_session_image === undefined ? {} : { sessionImage: config.sandbox_session_image }),
 })
 
-export const sandboxSettings = (config: Config): SandboxSettings => ({
-  ...defaultSandboxSettings,
+/** What differs from the sandbox's own settings. */
+export const sandboxSettings = (config: Config): Partial<SandboxSettings> => ({
   host: config.sandbox_host,
   port: config.sandbox_port,
   maxSessions: config.sandbox_max_sessions,

@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { memoryBus, natsBus } from '@tollgate/bus'
 import type { Database } from '@tollgate/db'
-import { openDb } from '@tollgate/db'
 import { type Life, runUntilSignal, startHealth } from '@tollgate/service'
 import { startTelemetry } from '@tollgate/telemetry'
 import { keyLines, setStarterPrices, welcome } from './first-start.ts'
@@ -19,6 +17,8 @@ import {
   type Shared,
 } from './open.ts'
 import { webServerSettings } from './slices.ts'
+
+// As each service's code, the bus and the database are loaded where they are used: a sandbox needs neither.
 
 const root = join(import.meta.dirname, '..')
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -52,6 +52,7 @@ async function startOne(name: ServiceName, life: Life, setup: Setup): Promise<vo
   const db = keepsRows ? await openPostgres(name, life, setup) : undefined
   if (config.nats_url === undefined)
     throw new Error(`${name} meets the other services on NATS: set nats_url (OTARI_NATS_URL), or run \`all\``)
+  const { natsBus } = await import('@tollgate/bus')
   const bus = await natsBus({
     ...natsAccess(config.nats_url),
     name,
@@ -103,6 +104,7 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
   const { config, log } = setup
   await openProcess('tollgate', life, setup)
   mkdirSync(config.data_dir, { recursive: true })
+  const { openDb } = await import('@tollgate/db')
   const db = await openDb({
     url: config.database_url ?? join(config.data_dir, 'db'),
     log,
@@ -110,6 +112,7 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
   })
   life.keep('database', databasePart(db))
 
+  const { memoryBus } = await import('@tollgate/bus')
   const bus = memoryBus({ log })
   const alone: Shared = { ...setup, bus, version }
   const shared: Shared = { ...alone, files: await openFiles(alone, true) }
@@ -134,6 +137,7 @@ async function startAll(life: Life, setup: Setup): Promise<void> {
 async function startMcpWeb(life: Life, setup: Setup): Promise<void> {
   const { config, log } = setup
   await openProcess('mcp-web', life, setup)
+  const { memoryBus } = await import('@tollgate/bus')
   const bus = memoryBus({ log })
   const shared: Shared = { ...setup, bus, version }
   life.keep('search-broker', await open.searchBroker(shared))
@@ -182,6 +186,7 @@ async function openProcess(service: string, life: Life, { config, log, healthPor
 async function openPostgres(name: string, life: Life, { config, log }: Setup): Promise<Database> {
   if (config.database_url === undefined)
     throw new Error(`${name} keeps its rows in Postgres: set database_url (OTARI_DATABASE_URL), or run \`all\``)
+  const { openDb } = await import('@tollgate/db')
   const db = await openDb({ url: config.database_url, log, poolSize: config.database_pool, name: `tollgate-${name}` })
   life.keep('database', databasePart(db))
   return db
