@@ -17,6 +17,9 @@ export const postgresSettings = [
   'fsync=off',
   'synchronous_commit=off',
   'full_page_writes=off',
+  'wal_level=minimal',
+  'max_wal_senders=0',
+  'autovacuum=off',
 ].flatMap((setting) => ['-c', setting])
 
 /** A server from Debian's programs, or else from those npm ships, run by an account that may not be root. */
