@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -40,6 +42,9 @@ const alone = [
   'services/sandbox/test/telemetry.test.ts',
   'services/search-broker/test/secrets.test.ts',
 ]
+
+const gone = alone.filter((file) => !existsSync(join(import.meta.dirname, file)))
+if (gone.length > 0) throw new Error(`vitest.config.ts names files that are not there: ${gone.join(', ')}`)
 
 /** The files that are alone come first, as they stand above: the last ones to run are then short. */
 class LongestFirst extends BaseSequencer {
