@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer, Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openChannel } from '../src/drivers/channel.ts'
 import { openLine } from '../src/drivers/line.ts'
+import { intoReusedMemory, type Kept, keep } from '../src/drivers/reused-memory.ts'
 import { openSandbox } from '../src/drivers/sandbox.ts'
 import { defaultSandboxSettings } from '../src/index.ts'
 import { type Backend, openBackend, printed, type SessionClient } from './harness.ts'
@@ -370,6 +371,96 @@ describe('a file that takes its client long', () => {
     const response = await begun(strict, own, 'large')
     await expect.poll(async () => (await own.list()).status, { interval: 1_500, timeout: 15_000 }).toBe(404)
     await expect(rest(response)).rejects.toThrow('aborted')
+  })
+})
+
+describe('memory that is used again', () => {
+  test('BR-120 what sessions send at the same time never mixes, however slowly it is taken', async () => {
+    const sessions = await Promise.all(
+      ['a', 'b', 'c', 'd'].map(async (letter) => {
+        const own = await backend.open()
+        const names = `import os\nos.mkdir("d")\nfor i in range(600): open(f"d/{'${letter}' * 150}-{i:03}", "w").close()`
+        printed(await own.python(`${names}\nopen("f", "w").write("${letter}" * ${3 * MIB})`))
+        return { letter, own }
+      }),
+    )
+    const all = sessions.map(async ({ letter, own }) => {
+      const whole = Buffer.alloc(3 * MIB, letter)
+      for (let round = 0; round < 3; round += 1) {
+        const request = get(`${backend.url}/sessions/${own.id}/files?path=f`, { agent: false })
+        const [slow] = (await once(request, 'response')) as [IncomingMessage]
+        const [fetched, listed, said] = await Promise.all([
+          own.get('f'),
+          own.list('d'),
+          own.python(`print("${letter}" * 300_000)`),
+        ])
+        expect(fetched.bytes.equals(whole)).toBe(true)
+        expect(printed(said)).toBe(`${letter.repeat(300_000)}\n`)
+        expect(listed.body.files.map(({ path }) => path.slice(0, 152))).toEqual(
+          Array(600).fill(`d/${letter.repeat(150)}`),
+        )
+        const pieces: Buffer[] = []
+        for await (const piece of slow as AsyncIterable<Buffer>) pieces.push(piece)
+        expect(Buffer.concat(pieces).equals(whole)).toBe(true)
+      }
+      await own.end()
+    })
+    await Promise.all(all)
+  })
+
+  /** Connections of a server as sessions' are, and what each hears. */
+  async function listening(hear: (bytes: Buffer) => void) {
+    const server = createServer({ pauseOnConnect: true }, (accepted) => {
+      intoReusedMemory(accepted)
+        .on('data', hear)
+        .on('error', () => {})
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    const send = async (bytes: Buffer) => {
+      const socket = connect(port, '127.0.0.1').resume()
+      socket.end(bytes)
+      await once(socket, 'close')
+    }
+    return { send, close: () => new Promise((done) => server.close(done)) }
+  }
+  const memoryOf = (bytes: Buffer[]) => new Set(bytes.map(({ buffer }) => buffer))
+
+  test('what is kept stays until it is released; then others get its memory', async () => {
+    const kept: Kept[] = []
+    const passed: Buffer[] = []
+    let keeps = true
+    const peer = await listening((bytes) => void (keeps ? kept.push(keep(bytes)) : passed.push(bytes)))
+    await peer.send(Buffer.alloc(3 * MIB, 'kept '))
+    keeps = false
+    await peer.send(Buffer.alloc(6 * MIB, 'passed'))
+    expect(Buffer.concat(kept.map(({ bytes }) => bytes)).equals(Buffer.alloc(3 * MIB, 'kept '))).toBe(true)
+    const held = memoryOf(kept.map(({ bytes }) => bytes))
+    expect([...memoryOf(passed)].filter((memory) => held.has(memory))).toEqual([])
+
+    for (const { release } of kept) {
+      release()
+      release() // once more is no more
+    }
+    passed.length = 0
+    await peer.send(Buffer.alloc(3 * MIB))
+    expect([...memoryOf(passed)].some((memory) => held.has(memory))).toBe(true)
+    // all connections were told of their end, so the server has none left to wait for
+    await peer.close()
+  })
+
+  test('a bit that is kept is a copy', async () => {
+    const kept: Buffer[] = []
+    const passed: Buffer[] = []
+    const peer = await listening((bytes) => {
+      passed.push(bytes)
+      kept.push(keep(bytes).bytes)
+    })
+    await peer.send(Buffer.from('first'))
+    await peer.send(Buffer.from('other'))
+    expect(kept.map(String)).toEqual(['first', 'other'])
+    expect(passed.map(String)).toEqual(['other', 'other'])
+    await peer.close()
   })
 })
 

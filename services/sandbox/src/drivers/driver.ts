@@ -79,7 +79,7 @@ export interface FileState {
   identity: string
 }
 
-/** Hears a piece of a file: what file it is, then its bytes as they come. */
+/** Hears a piece of a file: what file it is, then its bytes as they come, which are gone unless it keeps them. */
 export interface Reading {
   begin(file: FileState): void
   data(bytes: Buffer): void

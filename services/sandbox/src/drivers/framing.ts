@@ -7,6 +7,7 @@ export interface Message {
   readonly body: Buffer
 }
 
+const NOTHING = Buffer.alloc(0)
 const LENGTHS = 8
 const MAX_HEADER_BYTES = 64 * 1024
 const MAX_BODY_BYTES = 8 * 1024 * 1024
@@ -30,32 +31,34 @@ export function packHead(header: object, bytes: number): Buffer {
 export type Listener = (piece: Buffer) => void
 
 /**
- * Puts messages together from what comes. It holds at most one message and one piece, and copies no body; `add` throws on
- * a length that no message has, before anything of that length is kept. Where `listens` gives a listener for a header and
- * the length of its body, that body is held by nobody, and no message comes of it.
+ * Puts messages together from what comes, which may be gone when `add` returns. It holds at most one message; `add` throws
+ * on a length that no message has, before anything of that length is kept. Where `listens` gives a listener for a header and
+ * the length of its body, that body is neither held nor copied, and no message comes of it.
  */
 export function messageReader(listens?: (header: unknown, bytes: number) => Listener | undefined): {
   add(piece: Buffer): Message[]
 } {
-  let head: Buffer = Buffer.alloc(0)
+  let head: Buffer = NOTHING
   let header: unknown
   let pieces: Buffer[] = []
-  const hold: Listener = (piece) => void pieces.push(piece)
+  const hold: Listener = (piece) => void pieces.push(Buffer.from(piece))
   let hear = hold
   /** Of the body that is under way; undefined while its header is. */
   let missing: number | undefined
 
   /** Takes the next header off `rest`, as far as it is there. */
   const takeHead = (rest: Buffer): Buffer => {
-    head = head.length === 0 ? rest : Buffer.concat([head, rest])
-    if (head.length < LENGTHS) return head.subarray(head.length)
-    const length = head.readUInt32BE(0)
-    const body = head.readUInt32BE(4)
+    const begun = head.length === 0 ? rest : Buffer.concat([head, rest])
+    head = NOTHING
+    const length = begun.length < LENGTHS ? 0 : begun.readUInt32BE(0)
+    const body = begun.length < LENGTHS ? 0 : begun.readUInt32BE(4)
     if (length > MAX_HEADER_BYTES || body > MAX_BODY_BYTES) throw new Error('a message of impossible length')
-    if (head.length < LENGTHS + length) return head.subarray(head.length)
-    header = JSON.parse(head.toString('utf8', LENGTHS, LENGTHS + length))
-    const after = head.subarray(LENGTHS + length)
-    head = Buffer.alloc(0)
+    if (begun.length < LENGTHS + length) {
+      head = Buffer.from(begun)
+      return begun.subarray(begun.length)
+    }
+    header = JSON.parse(begun.toString('utf8', LENGTHS, LENGTHS + length))
+    const after = begun.subarray(LENGTHS + length)
     missing = body
     pieces = []
     hear = listens?.(header, body) ?? hold

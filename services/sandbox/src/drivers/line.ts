@@ -43,10 +43,10 @@ export function openLine(socket: Socket, emptySince: bigint, mostBytes: number):
   let wanted = ANSWER_BYTES
 
   const take = (piece: Buffer) => {
-    pieces.push(piece)
+    pieces.push(Buffer.from(piece))
     bytes += piece.length
     if (bytes < wanted) return
-    const all = pieces.length === 1 ? piece : Buffer.concat(pieces)
+    const all = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
     pieces = [all]
     if (!call || all.readUInt32BE(0) !== call.number) return socket.destroy()
     const [stdout, stderr] = [all.readUInt32BE(8), all.readUInt32BE(12)]

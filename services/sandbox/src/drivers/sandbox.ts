@@ -39,7 +39,7 @@ export function openSandbox(channel: Channel, line: Line, end: () => void): Sand
         begin: (file) => {
           size = file.size
         },
-        data: (bytes) => void data.push(bytes),
+        data: (bytes) => void data.push(Buffer.from(bytes)),
       }
       const piece = pieceOf(0, length, reading)
       const { header, body } = await askFiles({ op: 'view', path, length }, piece)

@@ -14,6 +14,7 @@ import { makeFolder, socketIn } from './folders.ts'
 import { messageReader, packMessage } from './framing.ts'
 import { type Awaited, greet } from './greeting.ts'
 import { kinds, packOrder } from './orders.ts'
+import { intoReusedMemory } from './reused-memory.ts'
 
 /** The process that sessions are forked from, and the socket they come to us by. */
 export interface Zygote {
@@ -49,7 +50,8 @@ export async function startZygote(python: string, config: ZygoteConfig, log: Log
   await mkdir(join(folder, 'sockets'), { mode: 0o700 })
   const awaited = new Map<number, Awaited>()
   const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
+  const server = createServer({ pauseOnConnect: true }, (accepted) => {
+    const socket = intoReusedMemory(accepted)
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
     greet(socket, awaited, config.limits.output_bytes)

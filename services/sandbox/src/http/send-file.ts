@@ -1,11 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { type FileState, PIECE_BYTES, type Reading, type Sandbox } from '../drivers/driver.ts'
+import { type Kept, keep } from '../drivers/reused-memory.ts'
 
 /** Pieces asked for before the client has taken those that came, so that nobody waits for the other. */
 const AHEAD = 2
 
 /** A write costs about as much as the copy of so much. */
-const TOGETHER_BYTES = 256 * 1024
+const TOGETHER_BYTES = 512 * 1024
 
 /** The answer that a file becomes. */
 export interface FileAnswer {
@@ -28,12 +29,12 @@ export async function sendFile(answer: FileAnswer, sandbox: Sandbox, path: strin
   let fault: Error | undefined
   let asked = 0
   /** To be written together; the last of it when it is known that all was of one file. */
-  let held: Buffer[] = []
+  let held: Kept[] = []
   let heldBytes = 0
   const pass = () => {
     if (!raw.headersSent) answer.head(file?.size ?? 0)
     raw.cork()
-    for (const each of held) raw.write(each)
+    for (const { bytes, release } of held) raw.write(bytes, release)
     raw.uncork()
     held = []
     heldBytes = 0
@@ -60,7 +61,7 @@ export async function sendFile(answer: FileAnswer, sandbox: Sandbox, path: strin
     data(bytes) {
       if (fault || raw.destroyed) return
       if (heldBytes >= TOGETHER_BYTES) pass()
-      held.push(bytes)
+      held.push(keep(bytes))
       heldBytes += bytes.length
     },
   }

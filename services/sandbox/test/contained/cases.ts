@@ -72,7 +72,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     // larger than what a session sends without the kernel's help, then as a program sees it
     await session.save('in/put.txt', Buffer.alloc(300_000, text), { exclusive: true })
     const pieces: Buffer[] = []
-    await session.read('in/put.txt', 100_000, 1_000_000, { begin: () => {}, data: (piece) => void pieces.push(piece) })
+    const data = (piece: Buffer) => void pieces.push(Buffer.from(piece))
+    await session.read('in/put.txt', 100_000, 1_000_000, { begin: () => {}, data })
     const viewed = await session.view('in/put.txt', 1_000)
     const names = await session.view('in', 1_000)
     const refused = await session.view('/etc/passwd', 10).catch((error: Error) => error.message)
