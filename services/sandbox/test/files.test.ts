@@ -374,6 +374,15 @@ describe('a file that takes its client long', () => {
   })
 })
 
+/** As a session sends it. */
+const message = (header: object, body = '') => {
+  const text = JSON.stringify(header)
+  const lengths = Buffer.alloc(8)
+  lengths.writeUInt32BE(text.length, 0)
+  lengths.writeUInt32BE(body.length, 4)
+  return Buffer.concat([lengths, Buffer.from(text + body)])
+}
+
 describe('memory that is used again', () => {
   test('BR-120 what sessions send at the same time never mixes, however slowly it is taken', async () => {
     const sessions = await Promise.all(
@@ -449,6 +458,62 @@ describe('memory that is used again', () => {
     await peer.close()
   })
 
+  /** A session's connection, to which its peer writes bit by bit; between any two, another connection is read from. */
+  async function interrupted() {
+    const server = createServer({ pauseOnConnect: true }, (accepted) => void come.push(intoReusedMemory(accepted)))
+    const come: Socket[] = []
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const peers: Socket[] = []
+    for (let at = 0; at < 2; at += 1) {
+      peers.push(connect((server.address() as AddressInfo).port, '127.0.0.1'))
+      await expect.poll(() => come.length).toBe(at + 1)
+    }
+    onTestFinished(() => {
+      for (const socket of [...come, ...peers]) socket.destroy()
+      server.close()
+    })
+    const arrive = async (at: 0 | 1, bytes: Buffer) => {
+      const arrived = once(come[at] as Socket, 'data')
+      peers[at]?.write(bytes)
+      await arrived
+    }
+    const write = async (bytes: Buffer) => {
+      for (let from = 0; from < bytes.length; from += 7) {
+        await arrive(0, bytes.subarray(from, from + 7))
+        await arrive(1, Buffer.alloc(64, '#'))
+      }
+    }
+    return { socket: come[0] as Socket, write }
+  }
+
+  test('an answer that comes in bits is what was sent, on a line as on a channel', async () => {
+    const one = await interrupted()
+    const head = Buffer.alloc(32)
+    for (const [at, value] of [7, 3, 6, 5].entries()) head.writeUInt32BE(value, 4 * at)
+    const called = new Promise((resolve, reject) => {
+      openLine(one.socket, 0n, 100).call(7, Buffer.from('code'), resolve, () => reject(new Error('broken')))
+    })
+    await one.write(Buffer.concat([head, Buffer.from('outputerror')]))
+    expect(await called).toMatchObject({
+      code: 3,
+      stdout: { bytes: Buffer.from('output') },
+      stderr: { bytes: Buffer.from('error') },
+    })
+
+    const two = await interrupted()
+    const sandbox = openSandbox(openChannel(two.socket), openLine(new Socket(), 0n, 0), () => {})
+    const listed = sandbox.list('d')
+    const file = { path: 'd/name', size_bytes: 1, modified_at: 2 }
+    await two.write(message({ id: 1, status: 200 }, JSON.stringify([file])))
+    expect(await listed).toEqual([file])
+    const viewed = sandbox.view('f', 40)
+    await two.write(
+      message({ id: 2, part: 'file', size: 40, identity: 'a' }, 'forty bytes that come in bits of seven. '),
+    )
+    await two.write(message({ id: 2, status: 200, whole: true }))
+    expect(await viewed).toEqual({ size: 40, data: Buffer.from('forty bytes that come in bits of seven. ') })
+  })
+
   test('a bit that is kept is a copy', async () => {
     const kept: Buffer[] = []
     const passed: Buffer[] = []
@@ -482,13 +547,6 @@ describe('what a session says that is not what it was asked', () => {
     })
     const channel = openChannel(socket)
     return openSandbox(channel, openLine(new Socket(), 0n, 0), () => channel.close())
-  }
-  const message = (header: object, body = '') => {
-    const text = JSON.stringify(header)
-    const lengths = Buffer.alloc(8)
-    lengths.writeUInt32BE(text.length, 0)
-    lengths.writeUInt32BE(body.length, 4)
-    return Buffer.concat([lengths, Buffer.from(text + body)])
   }
   const part = (id: number, more: object = {}) => ({ id, part: 'file', size: 4, identity: 'a', ...more })
   const answer = (id: number, more: object = {}) => ({ id, status: 200, whole: true, ...more })
