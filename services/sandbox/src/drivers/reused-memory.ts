@@ -64,9 +64,10 @@ export function intoReusedMemory(accepted: Socket): Socket {
 
 /** Of bytes that came by such a connection, while their listener hears of them; others are kept by whoever has them. */
 export function keep(bytes: Buffer): Kept {
-  if (bytes.buffer === small.buffer) return { bytes: Buffer.from(bytes), release: () => {} }
   const large = larges.get(bytes.buffer)
-  if (!large) return { bytes, release: () => {} }
+  if (!large && bytes.buffer !== small.buffer) return { bytes, release: () => {} }
+  // a bit is not worth that all around it stays
+  if (!large || bytes.length < SMALL_BYTES) return { bytes: Buffer.from(bytes), release: () => {} }
   large.users += 1
   let isKept = true
   const release = () => {
