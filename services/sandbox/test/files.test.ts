@@ -546,7 +546,10 @@ describe('what a session says that is not what it was asked', () => {
       listening.close()
     })
     const channel = openChannel(socket)
-    return openSandbox(channel, openLine(new Socket(), 0n, 0), () => channel.close())
+    return openSandbox(channel, openLine(new Socket(), 0n, 0), () => channel.close(), {
+      shared: { calls: 0 },
+      look: () => {},
+    })
   }
   const part = (id: number, more: object = {}) => ({ id, part: 'file', size: 4, identity: 'a', ...more })
   const answer = (id: number, more: object = {}) => ({ id, status: 200, whole: true, ...more })

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import type { Channel } from './channel.ts'
 import type { Call, Caller, CallResult } from './driver.ts'
@@ -25,6 +26,8 @@ const SHORT_MS = 5
 /** The same while the supervisor has not been needed yet. Its first steps copy the memory that it shares with others: that
  * takes longer than most calls do, even those that a busy machine makes wait. */
 const UNROUSED_MS = 60
+/** Both are longer where many calls share the processors, up to this. */
+const BUSY_MS = 500
 /** For a look at a folder. */
 const ANSWER_MS = 10_000
 /** What short calls leave behind, threads and processes, is looked at this long after the first of them. */
@@ -33,6 +36,18 @@ const LOOK_MS = 500
 const SILENT_MS = 700
 /** Changes that are nearer to each other may bear the same time: a tick of the slowest kernel, twice. */
 const CLOCK_MS = 20
+
+/** What the sessions of one zygote share. */
+export interface Shared {
+  /** Calls that are under way in all of them. */
+  calls: number
+}
+
+export interface Around {
+  shared: Shared
+  /** Has the zygote look at the session from outside; `stir` is called when more than an idle interpreter is there. */
+  look(stir: () => void): void
+}
 
 interface Supervised {
   /** Undefined when the call has not begun yet, or has ended before the supervisor heard of it. */
@@ -44,12 +59,16 @@ interface Supervised {
  * The calls of one session. Python is given to its interpreter directly, and to the supervisor's care when it takes longer
  * than a moment; commands, and what is to be heard while it is written, are the supervisor's from the beginning.
  */
-export function openCalls(channel: Channel, line: Line): (call: Call, caller: Caller) => Promise<CallResult> {
+export function openCalls(
+  channel: Channel,
+  line: Line,
+  { shared, look }: Around,
+): (call: Call, caller: Caller) => Promise<CallResult> {
   let number = 0
   let emptySince: bigint | undefined = line.emptySince
-  let look: NodeJS.Timeout | undefined
+  let nextLook: NodeJS.Timeout | undefined
   let isRoused = false
-  void channel.closed.then(() => clearTimeout(look))
+  void channel.closed.then(() => clearTimeout(nextLook))
 
   const supervise = ({ kind, text, timeoutSeconds, onOutput }: Call, begun?: { isOverdue: boolean }): Supervised => {
     isRoused = true
@@ -88,7 +107,7 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
     let overdue = ends + SILENT_MS
     let late: NodeJS.Timeout | undefined
     let care: Supervised | undefined
-    let pause = isRoused ? SHORT_MS : UNROUSED_MS
+    let pause = patience(isRoused ? SHORT_MS : UNROUSED_MS, shared)
     const result = await new Promise<LineAnswer | CallResult>((resolve, reject) => {
       const again = (answer: CallResult | undefined) => {
         if (answer) return resolve(answer)
@@ -121,14 +140,18 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
     await care?.answer
     clearTimeout(late)
     if (!('changed' in result)) return result
-    look ??= setTimeout(() => {
-      look = undefined
-      isRoused = true
-      channel.tell({ op: 'look', id: 0 })
+    nextLook ??= setTimeout(() => {
+      nextLook = undefined
+      look(stir)
     }, LOOK_MS).unref()
     const { code, stdout, stderr, changed } = result
     const isEmpty = changed === emptySince && began > Number(changed / 1_000_000n) + CLOCK_MS
     return { exitCode: code, stdout, stderr, ending: undefined, lost: undefined, files: isEmpty ? [] : await made() }
+  }
+
+  const stir = () => {
+    isRoused = true
+    channel.tell({ op: 'look', id: 0 })
   }
 
   /** Files that were made since the last look at them. */
@@ -140,11 +163,25 @@ export function openCalls(channel: Channel, line: Line): (call: Call, caller: Ca
     return namesOf(body)
   }
 
-  return (call, caller) => {
+  const run = (call: Call, caller: Caller): Promise<CallResult> => {
     if (call.kind === 'shell') return supervised(call, caller)
     number += 1
     return line.isOpen && !call.onOutput ? short(call, caller) : supervised(call, caller)
   }
+
+  return async (call, caller) => {
+    shared.calls += 1
+    try {
+      return await run(call, caller)
+    } finally {
+      shared.calls -= 1
+    }
+  }
+}
+
+/** A call of many that share the processors takes longer, without being a long one. */
+function patience(ms: number, { calls }: Shared): number {
+  return Math.max(ms, Math.min(BUSY_MS, (ms * calls) / availableParallelism()))
 }
 
 function resultOf(header: z.output<typeof ended>, body: Buffer): CallResult {

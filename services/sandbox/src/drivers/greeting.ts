@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Socket } from 'node:net'
+import type { Around } from './calls.ts'
 import { openChannel } from './channel.ts'
 import type { Sandbox } from './driver.ts'
 import { type Line, openLine, readReady } from './line.ts'
@@ -13,6 +14,7 @@ export interface Awaited {
   channel?: { socket: Socket; hand(): void }
   /** Has the zygote end it. */
   end(): void
+  around: Around
   resolve(sandbox: Sandbox): void
   reject(error: Error): void
 }
@@ -75,7 +77,7 @@ function recognise({ kind, number, ticket }: Order, awaited: ReadonlyMap<number,
 }
 
 function arrive(who: Awaited, line: Line): void {
-  const { channel: first, end, resolve } = who
+  const { channel: first, end, around, resolve } = who
   if (!first) {
     line.close()
     return
@@ -94,5 +96,5 @@ function arrive(who: Awaited, line: Line): void {
     endByForce() // whatever is left of it goes with its connection
     clearTimeout(late)
   })
-  resolve(openSandbox(channel, line, endByForce))
+  resolve(openSandbox(channel, line, endByForce, around))
 }

@@ -1,5 +1,5 @@
 /** Words of one length between the server, its zygote and its sessions. Counterpart of `ORDER` in `zygote.py`. */
-export const kinds = { open: 1, end: 2, channel: 1, line: 2 } as const
+export const kinds = { open: 1, end: 2, look: 3, channel: 1, line: 2 } as const
 
 const BYTES = 21
 const TICKET_BYTES = 16

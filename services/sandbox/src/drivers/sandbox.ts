@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { openCalls } from './calls.ts'
+import { type Around, openCalls } from './calls.ts'
 import type { Begin, Channel, Question } from './channel.ts'
 import { FileRefused, type Reading, type Sandbox, SandboxLost } from './driver.ts'
 import type { Line } from './line.ts'
@@ -15,7 +15,7 @@ const names = z.array(z.string())
 
 const FILE_MS = 30_000
 
-export function openSandbox(channel: Channel, line: Line, end: () => void): Sandbox {
+export function openSandbox(channel: Channel, line: Line, end: () => void, around: Around): Sandbox {
   const askFiles = async (header: object, more: Omit<Question, 'timeoutMs'> = {}) => {
     const answer = await channel.ask(header, { timeoutMs: FILE_MS, ...more })
     const { status, reason = 'refused' } = fileAnswer.parse(answer.header)
@@ -27,7 +27,7 @@ export function openSandbox(channel: Channel, line: Line, end: () => void): Sand
     ended: channel.closed,
     end,
 
-    run: openCalls(channel, line),
+    run: openCalls(channel, line, around),
 
     async list(path) {
       return listing.parse(JSON.parse((await askFiles({ op: 'list', path })).body.toString()))

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { Log } from '@tollgate/telemetry'
 import { z } from 'zod'
+import type { Shared } from './calls.ts'
 import type { Sandbox } from './driver.ts'
 import type { ZygoteConfig } from './environment.ts'
 import { makeFolder, socketIn } from './folders.ts'
@@ -41,6 +42,7 @@ const fromZygote = z.union([
   z.object({ ready: z.string(), python: z.string() }),
   z.object({ refused: z.string() }),
   z.object({ failed: z.int(), reason: z.string() }),
+  z.object({ busy: z.int() }),
 ])
 
 /** Rejects with `Refused` when this machine does not allow what the level needs. */
@@ -49,6 +51,8 @@ export async function startZygote(python: string, config: ZygoteConfig, log: Log
   await mkdir(join(folder, 'root'))
   await mkdir(join(folder, 'sockets'), { mode: 0o700 })
   const awaited = new Map<number, Awaited>()
+  /** What to do about a session that was looked at and is not still, by its number. */
+  const stirs = new Map<number, () => void>()
   const sockets = new Set<Socket>()
   const server = createServer({ pauseOnConnect: true }, (accepted) => {
     const socket = intoReusedMemory(accepted)
@@ -90,11 +94,11 @@ export async function startZygote(python: string, config: ZygoteConfig, log: Log
   try {
     control.write(packMessage({ ...config, folder }))
     const { ready, python: version } = await Promise.race([
-      listenTo(control, awaited),
+      listenTo(control, awaited, stirs),
       ended.then(() => Promise.reject(new Refused('the Python process ended at its start'))),
       once(AbortSignal.timeout(START_MS), 'abort').then(() => Promise.reject(new Refused('no answer in time'))),
     ])
-    return { description: ready, python: version, ended, close, create: creator(control, awaited, gone.signal) }
+    return { description: ready, python: version, ended, close, create: creator(control, awaited, stirs, gone.signal) }
   } catch (thrown) {
     await close()
     throw thrown
@@ -102,7 +106,13 @@ export async function startZygote(python: string, config: ZygoteConfig, log: Log
 }
 
 /** Asks for sessions. Each comes by a connection of its own, and shows a ticket that is good for once. */
-function creator(control: Socket, awaited: Map<number, Awaited>, gone: AbortSignal): () => Promise<Sandbox> {
+function creator(
+  control: Socket,
+  awaited: Map<number, Awaited>,
+  stirs: Map<number, () => void>,
+  gone: AbortSignal,
+): () => Promise<Sandbox> {
+  const shared: Shared = { calls: 0 }
   let numbers = 0
   return () => {
     if (gone.aborted) return Promise.reject(new Error('the zygote has ended'))
@@ -110,6 +120,10 @@ function creator(control: Socket, awaited: Map<number, Awaited>, gone: AbortSign
     const number = numbers
     const ticket = randomBytes(16)
     const end = () => void control.write(packOrder(kinds.end, number))
+    const look = (stir: () => void) => {
+      stirs.set(number, stir)
+      control.write(packOrder(kinds.look, number))
+    }
     return new Promise((resolve, reject) => {
       const settle = () => {
         clearTimeout(late)
@@ -123,8 +137,10 @@ function creator(control: Socket, awaited: Map<number, Awaited>, gone: AbortSign
       awaited.set(number, {
         ticket,
         end,
+        around: { shared, look },
         resolve: (sandbox) => {
           settle()
+          void sandbox.ended.then(() => stirs.delete(number))
           resolve(sandbox)
         },
         reject: (error) => {
@@ -137,8 +153,12 @@ function creator(control: Socket, awaited: Map<number, Awaited>, gone: AbortSign
   }
 }
 
-/** Resolves with the zygote's word that it is ready; sessions that failed are told to whoever waits for them. */
-function listenTo(control: Socket, awaited: Map<number, Awaited>): Promise<{ ready: string; python: string }> {
+/** Resolves with the zygote's word that it is ready; what it says of a session later on is told to whoever waits for it. */
+function listenTo(
+  control: Socket,
+  awaited: ReadonlyMap<number, Awaited>,
+  stirs: ReadonlyMap<number, () => void>,
+): Promise<{ ready: string; python: string }> {
   const reader = messageReader()
   return new Promise((resolve, reject) => {
     control.on('data', (piece: Buffer) => {
@@ -146,6 +166,7 @@ function listenTo(control: Socket, awaited: Map<number, Awaited>): Promise<{ rea
         const answer = fromZygote.parse(header)
         if ('ready' in answer) resolve(answer)
         else if ('refused' in answer) reject(new Refused(answer.refused))
+        else if ('busy' in answer) stirs.get(answer.busy)?.()
         else awaited.get(answer.failed)?.reject(new Error(answer.reason))
       }
     })

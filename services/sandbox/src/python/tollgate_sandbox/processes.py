@@ -72,6 +72,20 @@ def tree(ancestor):
     return found
 
 
+def is_still(ancestor):
+    """Whether a process has a child of one thread and nobody else below it, as far as the kernel's own lists tell."""
+    try:
+        child = read_whole(f"/proc/{ancestor}/task/{ancestor}/children").decode("ascii").strip()
+        # every thread is a folder in there, and a link more to it
+        return (
+            child.isdigit()
+            and os.stat(f"/proc/{child}/task").st_nlink == 3
+            and not read_whole(f"/proc/{child}/task/{child}/children")
+        )
+    except OSError:
+        return False  # a kernel without such lists, or it ends just now
+
+
 def comes_from(pid, ancestor):
     """Whether a process descends from another, or is it."""
     for _ in range(1 << 12):

@@ -92,8 +92,8 @@ def build(base, sockets, user):
             file.write(text.format(user=user))
 
     kernel.mount(sockets, base + SOCKETS, None, kernel.MS_BIND)
-    # a session may mount a /proc of its own only while its namespace still sees one
-    kernel.mount("/proc", base + "/proc", None, kernel.MS_BIND | kernel.MS_REC)
+    # that of the sessions' processes; and one of its own a session may mount only while its namespace still sees one
+    kernel.mount("proc", base + "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
     os.chdir(base)
     kernel.pivot_root_here()
     kernel.restrict_mount("/", kernel.ATTR_RDONLY | kernel.ATTR_NOSUID | kernel.ATTR_NODEV, below=False)

@@ -18,7 +18,7 @@ from .supervisor import Supervisor
 
 #: what the server orders, and how a session's connections say whose they are: which of these, its number, its ticket
 ORDER = struct.Struct(">BI16s")
-_OPEN = 1
+_OPEN, _END, _LOOK = 1, 2, 3
 _CHANNEL, _LINE = 1, 2
 
 LEVELS = {"ns": NsLevel, "landlock-uid": SharedLevel, "landlock": SharedLevel, "process": SharedLevel}
@@ -113,8 +113,12 @@ class Zygote:
             self._open(number, ticket)
             return
         for pid, session in self._sessions.items():
-            if session[0] == number:
+            if session[0] != number:
+                continue
+            if kind == _END:
                 self._level.end(pid, session[1])
+            elif not processes.is_still(pid):
+                self._tell({"busy": number})
 
     def _open(self, number, ticket):
         slot = self._free_slot()
@@ -128,14 +132,17 @@ class Zygote:
         except OSError as error:
             for each in sockets:
                 each.close()
-            framing.send(self._control, {"failed": number, "reason": _reason(error)})
-            self._control.setblocking(True)
+            self._tell({"failed": number, "reason": _reason(error)})
             return
         if pid == 0:
             self._become_session(*sockets, slot)
         for each in sockets:
             each.close()
         self._sessions[pid] = (number, slot)
+
+    def _tell(self, message):
+        framing.send(self._control, message)
+        self._control.setblocking(True)
 
     def _become_session(self, channel, line, slot):
         """In the child: lets go of the zygote's things first, and never returns."""
