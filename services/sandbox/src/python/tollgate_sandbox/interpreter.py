@@ -1,6 +1,8 @@
 """The process that runs a session's Python: one namespace of variables for as long as it lives."""
 
+import _random
 import ast
+import ctypes
 import io
 import linecache
 import os
@@ -15,37 +17,42 @@ from _signal import SIG_DFL as _DEFAULT
 from _signal import signal as _set_handler  # without the names that `signal` looks up for its numbers
 from itertools import takewhile
 
-from .wires import HIGH, move_up
+from .wires import HIGH, OTHERS, move_up
 
 
 def run(wires, stdout, stderr):
     """Never returns. Calls come by `wires`; the descriptors are what programs write to."""
-    stdout, stderr = move_up(stdout), move_up(stderr)
-    null = move_up(os.open("/dev/null", os.O_RDWR))
+    null = os.open("/dev/null", os.O_RDWR)
+    standard = [(move_up(fd, OTHERS + to), to) for to, fd in enumerate((null, stdout, stderr))]
     os.closerange(3, HIGH)
     _set_handler(signal.SIGCHLD, _DEFAULT)  # the zygote's, for its own children
     _renew()
-    session = _Session(stdout, stderr, null)
-    session.rehearse()
+    session = _session
+    session.rehearse(standard)
     wires.say_ready()
     while True:
         wire, number, code = wires.next_call()
         wires.tell(wire, number, session.execute(code))
 
 
+_STANDARD = (("stdin", 0), ("stdout", 1), ("stderr", 2))
+
+
 class _Session:
-    def __init__(self, stdout, stderr, null):
-        self._standard = ((null, 0), (stdout, 1), (stderr, 2))
+    def __init__(self):
+        self._standard = ()
         self._running = False
         self._cells = 0
         main = types.ModuleType("__main__")
         main.__dict__["__builtins__"] = __builtins__
         sys.modules["__main__"] = main
         self._variables = main.__dict__
-        self._streams = {}
+        self.streams = {name: _stream_on(fd) for name, fd in _STANDARD}
 
-    def rehearse(self):
-        """Does what every call does, so that the first one finds the memory it needs in place."""
+    def rehearse(self, standard):
+        """Does what every call does, so that the first one finds the memory it needs in place. `standard`: what to read from
+        and to write to, and as which descriptor."""
+        self._standard = standard
         self.execute("None")
         self._cells = 0
 
@@ -80,7 +87,7 @@ class _Session:
         finally:
             self._running = False
         _save_figures()
-        shown = (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *self._streams.values())
+        shown = (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *self.streams.values())
         for stream in {id(stream): stream for stream in shown}.values():
             try:
                 stream.flush()
@@ -100,11 +107,11 @@ class _Session:
         """Puts back what earlier code may have taken away: descriptors, streams, the way it is interrupted."""
         for saved, standard in self._standard:
             os.dup2(saved, standard)
-        for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        for name, fd in _STANDARD:
             # first: a stream that the program put over ours closes it when it is let go of
-            setattr(sys, name, self._streams.get(name))
-            if not _is_open(self._streams.get(name)):
-                self._streams[name] = stream = _stream_on(fd)
+            setattr(sys, name, self.streams.get(name))
+            if not _is_open(self.streams.get(name)):
+                self.streams[name] = stream = _stream_on(fd)
                 setattr(sys, name, stream)
                 setattr(sys, f"__{name}__", stream)
         sys.displayhook = sys.__displayhook__
@@ -186,12 +193,16 @@ def _free_name():
 #: the last folder in which modules were looked for before any program ran, and our own modules, which nobody may import
 _last_known = None
 _ours = ()
+#: what all sessions begin with
+_session = None
+#: where numpy keeps the state of its random numbers, and how much of it is random
+_numpy_state = None
 
 
 def prepare():
     """Run once by the zygote, for all sessions: leaves the interpreter as a fresh one would be, with no module of ours to
     be seen, and does what would copy memory in each session."""
-    global _last_known, _ours
+    global _last_known, _ours, _session, _numpy_state
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     names = [name for name in sys.modules if name == "zygote" or name.split(".")[0] == __package__]
     _ours = tuple(sys.modules.pop(name) for name in names)
@@ -202,6 +213,10 @@ def prepare():
     finders = sys.path_importer_cache
     for path in [path for path in finders if path.startswith(here)]:
         del finders[path]
+    _session = _with_pipes(_Session)
+    for name, stream in _session.streams.items():
+        setattr(sys, f"__{name}__", stream)
+    _numpy_state = _find_numpy_state()
     _last_known = next(finder for finder in reversed(list(finders.values())) if finder is not None)
 
 
@@ -218,9 +233,39 @@ def _look_again():
 
 def _renew():
     """Forks share the zygote's memory: the state of its random numbers, and what it is called, are not for them."""
-    random.seed()
+    _random.Random.seed(random._inst)
     numbers = sys.modules.get("numpy.random")
-    if numbers is not None:
+    if _numpy_state is not None:
+        address, length = _numpy_state
+        ctypes.memmove(address, os.urandom(length), length)
+    elif numbers is not None:
         # a number: it would copy a session's worth of numpy to gather entropy by itself, for what is no secret
         numbers.seed(int.from_bytes(os.urandom(4), "big"))
     threading.main_thread()._set_native_id()
+
+
+def _find_numpy_state():
+    """Its address and length, if it is where it should be: to seed anew would copy far more memory than the state takes."""
+    numbers = sys.modules.get("numpy.random")
+    try:
+        generator = numbers.get_state.__self__._bit_generator
+        key = generator.state["state"]["key"].tobytes()
+        address = generator.ctypes.state_address
+    except (AttributeError, KeyError, TypeError, ImportError):
+        return None
+    return (address, len(key)) if ctypes.string_at(address, len(key)) == key else None
+
+
+def _with_pipes(make):
+    """Runs `make` while descriptors 0 to 2 are what sessions have there: a stream remembers what kind of thing it is on."""
+    saved = [os.dup(fd) for fd in range(3)]
+    null, (reading, writing) = os.open("/dev/null", os.O_RDWR), os.pipe()
+    for source, target in ((null, 0), (writing, 1), (writing, 2)):
+        os.dup2(source, target)
+    try:
+        return make()
+    finally:
+        for target, source in enumerate(saved):
+            os.dup2(source, target)
+        for fd in (*saved, null, reading, writing):
+            os.close(fd)

@@ -6,6 +6,7 @@ import platform
 import struct
 
 libc = ctypes.CDLL(None, use_errno=True)
+_syscall = libc.syscall
 
 MACHINE = platform.machine()
 if MACHINE == "x86_64":
@@ -48,17 +49,40 @@ def _check(result, what):
     return result
 
 
-def syscall(name, *arguments):
-    """Raises OSError with the call's name as its file name, so that a refusal says what was refused."""
+class Prepared:
+    """A call with its arguments as the kernel takes them, laid out once for all sessions: whatever a session makes for
+    itself, and every name that it looks up first, copies memory that it shares."""
+
+    __slots__ = ("_function", "_arguments", "_what")
+
+    def __init__(self, what, function, *arguments):
+        self._what = what
+        self._function = function
+        self._arguments = arguments
+
+    def __call__(self):
+        return _check(self._function(*self._arguments), self._what)
+
+
+def _number(name):
     number = _NUMBERS.get(name)
     if number is None:
         raise OSError(38, f"unknown on {MACHINE}", name)
-    return _check(libc.syscall(ctypes.c_long(number), *arguments), name)
+    return ctypes.c_long(number)
 
 
-def prctl(option, *arguments):
+def prepare_syscall(name, *arguments):
+    return Prepared(name, _syscall, _number(name), *arguments)
+
+
+def syscall(name, *arguments):
+    """Raises OSError with the call's name as its file name, so that a refusal says what was refused."""
+    return _check(_syscall(_number(name), *arguments), name)
+
+
+def _prepare_prctl(option, *arguments):
     padded = (arguments + (0, 0, 0, 0))[:4]
-    return _check(libc.prctl(option, *(ctypes.c_ulong(value) for value in padded)), f"prctl {option}")
+    return Prepared(f"prctl {option}", libc.prctl, ctypes.c_int(option), *(ctypes.c_ulong(value) for value in padded))
 
 
 _fork = ctypes.PyDLL(None, use_errno=True).fork
@@ -70,12 +94,16 @@ def fork():
     return _check(_fork(), "fork")
 
 
+def prepare_unshare(flags):
+    return prepare_syscall("unshare", ctypes.c_long(flags))
+
+
 def unshare(flags):
-    syscall("unshare", ctypes.c_long(flags))
+    prepare_unshare(flags)()
 
 
-def setns(fd, kind):
-    syscall("setns", ctypes.c_long(fd), ctypes.c_long(kind))
+def prepare_setns(fd, kind):
+    return prepare_syscall("setns", ctypes.c_long(fd), ctypes.c_long(kind))
 
 
 def pivot_root_here():
@@ -85,19 +113,24 @@ def pivot_root_here():
     os.chdir("/")
 
 
-def mount(source, target, kind=None, flags=0, data=None):
+def prepare_mount(source, target, kind=None, flags=0, data=None):
     encoded = [os.fsencode(value) if value is not None else None for value in (source, target, kind)]
-    _check(libc.mount(*encoded, ctypes.c_ulong(flags), data.encode() if data else None), f"mount {target}")
+    options = data.encode() if data else None
+    return Prepared(f"mount {target}", libc.mount, *encoded, ctypes.c_ulong(flags), options)
 
 
-def unmount(target):
-    _check(libc.umount2(os.fsencode(target), MNT_DETACH), f"umount2 {target}")
+def mount(source, target, kind=None, flags=0, data=None):
+    prepare_mount(source, target, kind, flags, data)()
 
 
-def restrict_mount(target, attributes, below=True):
+def prepare_unmount(target):
+    return Prepared(f"umount2 {target}", libc.umount2, os.fsencode(target), MNT_DETACH)
+
+
+def prepare_restriction(target, attributes, below=True):
     """Adds read-only, nosuid and the like to a mount and to those below it; flags they have already are kept."""
     attr = struct.pack("=QQQQ", attributes, 0, 0, 0)
-    syscall(
+    return prepare_syscall(
         "mount_setattr",
         ctypes.c_long(_AT_FDCWD),
         ctypes.c_char_p(os.fsencode(target)),
@@ -105,6 +138,10 @@ def restrict_mount(target, attributes, below=True):
         ctypes.c_char_p(attr),
         ctypes.c_size_t(len(attr)),
     )
+
+
+def restrict_mount(target, attributes, below=True):
+    prepare_restriction(target, attributes, below)()
 
 
 def openat2(folder_fd, path, flags, mode=0):
@@ -119,52 +156,53 @@ def openat2(folder_fd, path, flags, mode=0):
     )
 
 
-def die_with_parent():
-    prctl(_PR_SET_PDEATHSIG, 9)
-
-
-def adopt_orphans():
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+die_with_parent = _prepare_prctl(_PR_SET_PDEATHSIG, 9)
+adopt_orphans = _prepare_prctl(_PR_SET_CHILD_SUBREAPER, 1)
+_default_signal = libc.signal
 
 
 def default_signal(number):
     """What signal.signal() does for SIG_DFL, as far as the kernel is concerned."""
-    libc.signal(number, None)
+    _default_signal(number, None)
 
 
-def hide_memory():
-    """No ptrace, no /proc/<pid>/mem, environ or fd for a process of the same user."""
-    prctl(_PR_SET_DUMPABLE, 0)
-
-
-def show_memory():
-    """The opposite, for a user's program: how much memory it takes can then be read exactly."""
-    prctl(_PR_SET_DUMPABLE, 1)
-
-
-def refuse_new_privileges():
-    """From here on no program gives more rights than its caller has, whatever its file says."""
-    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+#: no ptrace, no /proc/<pid>/mem, environ or fd for a process of the same user
+hide_memory = _prepare_prctl(_PR_SET_DUMPABLE, 0)
+#: the opposite, for a user's program: how much memory it takes can then be read exactly
+show_memory = _prepare_prctl(_PR_SET_DUMPABLE, 1)
+#: from here on no program gives more rights than its caller has, whatever its file says
+refuse_new_privileges = _prepare_prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def forget_capability_bounds():
     for capability in range(_LAST_CAPABILITY + 1):
         try:
-            prctl(_PR_CAPBSET_DROP, capability)
+            _prepare_prctl(_PR_CAPBSET_DROP, capability)()
         except OSError:
             pass  # unknown to an older kernel, or never held by an ordinary user
 
 
+_clear_ambient = _prepare_prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+_clear_capabilities = (
+    prepare_syscall("capset", ctypes.c_char_p(struct.pack("=Ii", 0x20080522, 0)), ctypes.c_char_p(bytes(24)))
+    if "capset" in _NUMBERS
+    else None
+)
+
+
 def drop_capabilities():
-    prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    header = struct.pack("=Ii", 0x20080522, 0)
-    syscall("capset", ctypes.c_char_p(header), ctypes.c_char_p(bytes(24)))
+    _clear_ambient()
+    _clear_capabilities()
+
+
+_socket, _ioctl = libc.socket, libc.ioctl
+_FLAGS_OF_AN_INTERFACE = ctypes.c_ulong(_SIOCSIFFLAGS)
 
 
 def loopback_up():
-    probe = _check(libc.socket(_AF_INET, _SOCK_DGRAM, 0), "socket")
+    probe = _check(_socket(_AF_INET, _SOCK_DGRAM, 0), "socket")
     try:
-        _check(libc.ioctl(probe, ctypes.c_ulong(_SIOCSIFFLAGS), _LOOPBACK_UP), "loopback")
+        _check(_ioctl(probe, _FLAGS_OF_AN_INTERFACE, _LOOPBACK_UP), "loopback")
     finally:
         os.close(probe)
 

@@ -34,8 +34,12 @@ class NsLevel:
         self._landlock = landlock.version()
         self._zygote_pids = -1
         self._filter = None
-        self._hidden = ()
         self.sockets = root.SOCKETS
+        #: what every session does alike, laid out beforehand
+        self._unshare = self._enter_zygote_pids = self._unshare_pids = None
+        self._to_mount = ()
+        self._folders = {}
+        self._rules = None
 
     def describe(self):
         users = "a user each" if self._own_users else "a user namespace each"
@@ -63,19 +67,61 @@ class NsLevel:
         kernel.unshare(kernel.NEWNS)
         root.build(os.path.join(self._folder, "root"), os.path.join(self._folder, "sockets"), _INSIDE_USER)
         self._zygote_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        self._hidden = tuple(path for path in _HIDDEN if os.path.exists(path))
+        self._prepare()
         return 0
+
+    def _prepare(self):
+        """What sessions inherit is done once, and what they do alike is laid out."""
+        kernel.unshare(kernel.NEWUTS)
+        kernel.set_host_name(b"sandbox")
+        limits.limit_supervisor()
+        if self._own_users:
+            kernel.forget_capability_bounds()
+            os.setgroups([])
+        self._unshare_pids = kernel.prepare_unshare(kernel.NEWPID)
+        self._enter_zygote_pids = kernel.prepare_setns(self._zygote_pids, kernel.NEWPID)
+        others = kernel.NEWNS | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP
+        self._unshare = kernel.prepare_unshare(others)
+        quiet = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+        self._to_mount = (
+            # ours in place of the zygote's, which sees its other sessions
+            kernel.prepare_mount("proc", _STAGE, "proc", quiet),
+            kernel.prepare_unmount("/proc"),
+            kernel.prepare_mount(_STAGE, "/proc", None, kernel.MS_MOVE),
+            *(kernel.prepare_mount("/dev/null", path, None, kernel.MS_BIND) for path in _HIDDEN if os.path.exists(path)),
+            kernel.prepare_restriction("/proc", kernel.ATTR_RDONLY),
+            kernel.prepare_unmount(self.sockets),
+        )
+        if self._landlock:
+            writable = [self.workspace, self.temporary, "/dev/shm"]
+            self._rules = landlock.Rules(read=["/"], write=writable, devices=root.DEVICE_PATHS, network=True)
+
+    def prepare(self, slot):
+        """Run by the zygote before it forks a session into that slot."""
+        if slot in self._folders:
+            return
+        owner = self._first_user + slot if self._own_users else 0
+        plain = kernel.MS_NOSUID | kernel.MS_NODEV
+        options = f"nr_inodes={self._limits['inodes']},uid={owner},gid={owner}"
+        self._folders[slot] = tuple(
+            kernel.prepare_mount("tmpfs", path, "tmpfs", flags, f"{options},size={size},mode={mode}")
+            for path, size, flags, mode in (
+                (self.workspace, self._limits["workspace_bytes"], plain, "700"),
+                (self.temporary, self._limits["temporary_bytes"], plain, "1777"),
+                ("/dev/shm", self._limits["shared_bytes"], plain | kernel.MS_NOEXEC, "1777"),
+            )
+        )
 
     def fork(self):
         """Like os.fork(), but the child is process 1 of a namespace."""
-        kernel.unshare(kernel.NEWPID)
+        self._unshare_pids()
         try:
             child = kernel.fork()
         except OSError:
-            kernel.setns(self._zygote_pids, kernel.NEWPID)
+            self._enter_zygote_pids()
             raise
         if child:
-            kernel.setns(self._zygote_pids, kernel.NEWPID)
+            self._enter_zygote_pids()
         return child
 
     def end(self, pid, _slot):
@@ -90,16 +136,13 @@ class NsLevel:
         kernel.die_with_parent()
         os.close(self._zygote_pids)
         proc = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        kernel.unshare(kernel.NEWNS | kernel.NEWNET | kernel.NEWIPC | kernel.NEWUTS | kernel.NEWCGROUP)
-        self._mount(self._first_user + slot if self._own_users else 0)
+        self._unshare()
+        for mount in (*self._folders[slot], *self._to_mount):
+            mount()
         kernel.loopback_up()
-        kernel.set_host_name(b"sandbox")
         _write(proc, "oom_score_adj", _OOM_SCORE)
-        limits.limit_supervisor()
         if self._own_users:
-            kernel.forget_capability_bounds()
             user = self._first_user + slot
-            os.setgroups([])
             os.setresgid(user, user, user)
             os.setresuid(user, user, user)
         else:
@@ -112,9 +155,8 @@ class NsLevel:
         kernel.refuse_new_privileges()
         kernel.hide_memory()
         kernel.die_with_parent()  # a change of user takes it back
-        if self._landlock:
-            writable = [self.workspace, self.temporary, "/dev/shm"]
-            landlock.restrict(read=["/"], write=writable, devices=root.DEVICE_PATHS, network=True)
+        if self._rules:
+            self._rules.restrict()
         self._filter.install()
 
     def enter_program(self, _channel):
@@ -138,26 +180,6 @@ class NsLevel:
         except ProcessLookupError:
             pass  # nobody is left
         return True
-
-    def _mount(self, owner):
-        limits_ = self._limits
-        plain = kernel.MS_NOSUID | kernel.MS_NODEV
-        kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-        for path, size, flags, mode in (
-            (self.workspace, limits_["workspace_bytes"], plain, "700"),
-            (self.temporary, limits_["temporary_bytes"], plain, "1777"),
-            ("/dev/shm", limits_["shared_bytes"], plain | kernel.MS_NOEXEC, "1777"),
-        ):
-            options = f"size={size},nr_inodes={limits_['inodes']},mode={mode},uid={owner},gid={owner}"
-            kernel.mount("tmpfs", path, "tmpfs", flags, options)
-        # ours in place of the zygote's, which sees its other sessions
-        kernel.mount("proc", _STAGE, "proc", plain | kernel.MS_NOEXEC)
-        kernel.unmount("/proc")
-        kernel.mount(_STAGE, "/proc", None, kernel.MS_MOVE)
-        for path in self._hidden:
-            kernel.mount("/dev/null", path, None, kernel.MS_BIND)
-        kernel.restrict_mount("/proc", kernel.ATTR_RDONLY)
-        kernel.unmount(self.sockets)
 
 
 def _map_user(proc, inside, user, group):

@@ -77,6 +77,9 @@ class SharedLevel:
         if self._abi and self._abi < _LEAST_SHARED:
             raise OSError(0, f"ABI {self._abi} is too old for sessions that share a user", "Landlock")
 
+    def prepare(self, _slot):
+        """A session's folder gets a name that nobody knows before."""
+
     def fork(self):
         return kernel.fork()
 

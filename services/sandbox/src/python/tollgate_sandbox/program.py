@@ -5,7 +5,7 @@ import select
 import signal
 import socket
 
-from . import interpreter, kernel, launcher, limits, processes, signals, wires
+from . import footprint, interpreter, kernel, launcher, limits, processes, signals, wires
 
 _START_SECONDS = 5
 #: behind the server and the supervisors, which answer for everybody
@@ -15,12 +15,16 @@ _NICE = 5
 class Process:
     """A process with the rights and limits of a user's code, seen from the supervisor."""
 
-    def __init__(self, level, limits_, run):
-        """`run` is called in the new process, and does not return."""
+    def __init__(self, level, limits_, run, meanwhile=None, written=b""):
+        """`run` is called in the new process, which will write to `written`, and does not return; `meanwhile` is called here,
+        before anything else happens."""
         channel, theirs = socket.socketpair() if level.guards_signals else (None, None)
         self.pid = kernel.fork()
         if self.pid == 0:
+            footprint.copy(written)
             _become(level, limits_, theirs, run)
+        if meanwhile:
+            meanwhile()
         self.exited = os.pidfd_open(self.pid)
         self.guard = None
         if channel:
@@ -45,11 +49,11 @@ class Process:
 class Program(Process):
     """One that runs a user's code: what it writes comes by two pipes."""
 
-    def __init__(self, level, limits_, run):
+    def __init__(self, level, limits_, run, meanwhile=None, written=b""):
         """`run` is given this, and the ends to write to."""
         self.stdout, stdout = _pipe()
         self.stderr, stderr = _pipe()
-        super().__init__(level, limits_, lambda: run(self, stdout, stderr))
+        super().__init__(level, limits_, lambda: run(self, stdout, stderr), meanwhile, written)
         for fd in (stdout, stderr):
             os.close(fd)
 
@@ -66,23 +70,26 @@ def _pipe():
 
 
 class Interpreter:
-    """The process with the session's variables. `line` is the socket by which the server calls it without us, if any."""
+    """The process with the session's variables. `line` is the socket by which the server calls it without us, if any; it is
+    given away, and `meanwhile` closes it here. `written`: the memory that it will write to."""
 
-    def __init__(self, level, limits_, line=None):
+    def __init__(self, level, limits_, written, line=None, meanwhile=None):
         self.control, theirs = socket.socketpair()
         self._number = 0
-        self._line = line and wires.Line(line)
+        self._line = None if line is None else wires.Line(line)
 
         def run(program, stdout, stderr):
             outputs = (program.stdout, program.stderr)
             ours = wires.Wires(theirs.detach(), self._line, outputs, level.workspace, limits_["output_bytes"])
             interpreter.run(ours, stdout, stderr)
 
-        self.program = Program(level, limits_, run)
+        self.program = Program(level, limits_, run, meanwhile, written)
         theirs.close()
         self.control.setblocking(False)
-        if line:
-            line.close()
+        if self._line:
+            self._line.own_ends()
+            wires.of_our_own(self.program.stdout)
+            wires.of_our_own(self.program.stderr)
 
     def call(self, number, code):
         self._number = number

@@ -24,19 +24,18 @@ _MAX_FILES = 1_000
 
 
 class Supervisor:
-    def __init__(self, level, config, channel, line):
-        """`line`: the interpreter's own connection to the server, by which calls come that are over before they matter here."""
+    def __init__(self, level, config):
+        """Made once by the zygote: what each session makes for itself copies memory."""
         self._level = level
         self._limits = config["limits"]
         self._grace = config["grace_seconds"]
         self._shell = config["shell"]
         self._environment = os.environ
-        self._line = line
-        self._channel = channel
-        self._channel_fd = channel.fileno()
+        self._footprint = b""
+        self._line = self._channel = self._channel_fd = self._reader = None
         #: what is listened to between calls and in a short one, for as long as the interpreter is the same
         self._pollers = {}
-        self._reader = framing.Reader(channel)
+        self._asleep = select.poll()
         #: not before they are needed: most sessions end before their supervisor has had anything to do
         self._opened_files = self._opened_service = self._opened_watch = None
         self._interpreter = None
@@ -65,10 +64,15 @@ class Supervisor:
             self._opened_watch = watch.Watch(self._level, self._limits, self._files)
         return self._opened_watch
 
-    def serve(self):
-        """Until the server is gone; then nothing of the session is left."""
-        self._channel.setblocking(False)
-        self._start_interpreter(self._line)
+    def serve(self, channel, line, footprint=b""):
+        """Until the server is gone; then nothing of the session is left. `line` is the descriptor of the interpreter's own
+        connection to the server, by which calls come that are over before they matter here; `footprint` what it will write to."""
+        channel.setblocking(False)
+        self._channel, self._channel_fd, self._line = channel, channel.fileno(), line
+        self._footprint = footprint
+        self._asleep.register(channel, select.POLLIN)
+        self._start_interpreter(self._line, self._leave_line if self._level.guards_signals else self._sleep)
+        self._reader = framing.Reader(channel)
         try:
             while True:
                 self._turn()
@@ -301,8 +305,17 @@ class Supervisor:
         self._interpreter = None
         self._start_interpreter()
 
-    def _start_interpreter(self, line=None):
-        self._interpreter = program.Interpreter(self._level, self._limits, line)
+    def _sleep(self):
+        """In the moment when the interpreter is there, until somebody needs us: most sessions end before. Whatever is done
+        first, the rest of the start above all, copies memory that this process has in common with the interpreter."""
+        self._leave_line()
+        self._asleep.poll()
+
+    def _leave_line(self):
+        os.close(self._line)  # its end is the interpreter's to make
+
+    def _start_interpreter(self, line=None, meanwhile=None):
+        self._interpreter = program.Interpreter(self._level, self._limits, self._footprint, line, meanwhile)
         self._pollers.clear()
 
     def _finish(self, code, lost=None):

@@ -5,7 +5,6 @@ that was written. When it takes longer, the supervisor takes it over: it keeps t
 written, and is told the end. One byte in a pipe decides between the two: whoever takes it first has the call's end.
 """
 
-import fcntl
 import os
 import select
 import struct
@@ -23,6 +22,9 @@ READY = struct.Struct(">Q")
 
 #: above the descriptors a user's program may hold, so that closing everything it opened does not close these
 HIGH = 200
+_CONTROL, _LINE, _STDOUT, _STDERR, _CLAIM, _CLAIMED = range(6)
+#: places that are left
+OTHERS = 6
 
 # a program may put its own things into the modules that it shares with us
 _read, _write, _stat, _getpid = os.read, os.write, os.stat, os.getpid
@@ -31,10 +33,14 @@ _read, _write, _stat, _getpid = os.read, os.write, os.stat, os.getpid
 class Line:
     """What the supervisor shares with an interpreter that has a line. `claim` is the pipe with the byte."""
 
-    def __init__(self, socket):
-        self.socket = socket
+    def __init__(self, fd):
+        self.fd = fd
         self.claim = os.pipe()
         os.set_blocking(self.claim[0], False)
+
+    def own_ends(self):
+        """Run by the supervisor once the interpreter is there."""
+        of_our_own(self.claim[0])
 
     def take_over(self):
         """Run by the supervisor: whether the end of the call that is under way is for it to hear."""
@@ -49,7 +55,7 @@ class Wires:
     """The interpreter's ends. `outputs` are those to read from what its program writes."""
 
     def __init__(self, control, line, outputs, workspace, output_bytes):
-        self._control = move_up(control)
+        self._control = move_up(control, _CONTROL)
         self._line = None
         self._most = output_bytes
         self._workspace = workspace
@@ -57,9 +63,9 @@ class Wires:
         self._poller = select.poll()
         self._poller.register(self._control, select.POLLIN)
         if line:
-            self._line = move_up(line.socket.detach())
-            self._outputs = tuple(_of_our_own(fd) for fd in outputs)
-            self._claim = (_of_our_own(line.claim[0]), move_up(line.claim[1]))
+            self._line = move_up(line.fd, _LINE)
+            self._outputs = (move_up(outputs[0], _STDOUT), move_up(outputs[1], _STDERR))
+            self._claim = (move_up(line.claim[0], _CLAIM), move_up(line.claim[1], _CLAIMED))
             self._poller.register(self._line, select.POLLIN)
 
     def say_ready(self):
@@ -130,17 +136,16 @@ class Wires:
         return bytes(output.kept), output.dropped
 
 
-def _of_our_own(fd):
-    """A pipe's end to read from, with flags of its own: the supervisor reads from there too, and must never wait."""
+def of_our_own(fd):
+    """Gives a pipe's end to read from flags of its own: another process reads from there too, and could have us wait."""
     own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    os.close(fd)
-    return move_up(own)
+    os.dup2(own, fd, inheritable=False)
+    os.close(own)
 
 
-def move_up(fd):
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
-    os.close(fd)
-    return high
+def move_up(fd, place):
+    """What it was called before is closed with all that lies below `HIGH`."""
+    return os.dup2(fd, HIGH + place, inheritable=False)
 
 
 def _has_claim(fd):

@@ -9,9 +9,10 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 
-from . import framing, interpreter, kernel, limits, processes
+from . import footprint, framing, interpreter, kernel, limits, processes, wires
 from .level_ns import NsLevel
 from .level_shared import SharedLevel
 from .supervisor import Supervisor
@@ -20,6 +21,10 @@ from .supervisor import Supervisor
 ORDER = struct.Struct(">BI16s")
 _OPEN, _END, _LOOK = 1, 2, 3
 _CHANNEL, _LINE = 1, 2
+
+_REHEARSALS = 2
+_LEARN_SECONDS = 10
+_CODE = b"x = 1\nprint(x)"
 
 LEVELS = {"ns": NsLevel, "landlock-uid": SharedLevel, "landlock": SharedLevel, "process": SharedLevel}
 
@@ -39,13 +44,16 @@ def run(control):
     _preload(config, os.path.join(level.sockets, "preload"))
     config["limits"]["of_program"] = limits.of_program(config["limits"])
     interpreter.prepare()
-    # collected garbage and reference counts would each copy pages that sessions share
     if level.workspace:
         _set_environment(config, level)
+    zygote = Zygote(control, level, config)
+    # collecting garbage would copy pages that sessions share
     gc.collect()
     gc.freeze()
+    zygote.learn()
+    gc.freeze()
     framing.send(control, {"ready": level.describe(), "python": sys.version.split()[0]})
-    Zygote(control, level, config).serve()
+    zygote.serve()
 
 
 def _preload(config, scratch):
@@ -75,9 +83,11 @@ class Zygote:
         self._level = level
         self._config = config
         self._sessions = {}
-        control.setblocking(True)
         self._control_fd = control.fileno()
         self._home = level.workspace
+        self._supervisor = Supervisor(level, config)
+        #: of a supervisor and of an interpreter
+        self._footprints = (b"", b"")
         self._address = f"{level.sockets}/s"
         # the end of a child is an event like the server's messages
         self._woken, wake = os.pipe()
@@ -87,7 +97,34 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
+    def learn(self):
+        """What memory sessions write to, all of them and not just one. Without that they are slower, and no different."""
+        try:
+            learned = [self._rehearse() for _ in range(_REHEARSALS)]
+        except (OSError, ValueError, struct.error) as error:
+            print(f"it is not known what sessions write to: {_reason(error)}", file=sys.stderr)
+        else:
+            self._footprints = tuple(footprint.pack(set.intersection(*pages)) for pages in zip(*learned))
+        self._level.forget((), ())
+
+    def _rehearse(self):
+        """A session that no client gets: what its supervisor and its interpreter have written to."""
+        channel, line = socket.socketpair(), socket.socketpair()
+        self._level.prepare(0)
+        with footprint.Witness():
+            pid = self._level.fork()
+            if pid == 0:
+                self._become_session(channel[1], line[1], 0)
+            try:
+                return _learn(pid, line[0])
+            finally:
+                self._level.end(pid, 0)
+                os.waitpid(pid, 0)
+                for each in (*channel, *line):
+                    each.close()
+
     def serve(self):
+        self._control.setblocking(True)
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(self._woken, select.POLLIN)
@@ -128,6 +165,7 @@ class Zygote:
                 sockets.append(socket.socket(socket.AF_UNIX))
                 sockets[-1].connect(self._address)
                 sockets[-1].sendall(ORDER.pack(kind, number, ticket))
+            self._level.prepare(slot)
             pid = self._level.fork()
         except OSError as error:
             for each in sockets:
@@ -147,6 +185,7 @@ class Zygote:
     def _become_session(self, channel, line, slot):
         """In the child: lets go of the zygote's things first, and never returns."""
         try:
+            footprint.copy(self._footprints[0])
             signal.set_wakeup_fd(-1)
             kernel.default_signal(signal.SIGCHLD)
             os.close(self._control_fd)
@@ -155,7 +194,7 @@ class Zygote:
             self._level.enter(slot)
             if self._home != self._level.workspace:
                 _set_environment(self._config, self._level)
-            Supervisor(self._level, self._config, channel, line).serve()
+            self._supervisor.serve(channel, line.detach(), self._footprints[1])
         except BaseException:
             traceback.print_exc()  # to the server's log
             os._exit(1)
@@ -190,6 +229,26 @@ class Zygote:
                 self._level.end(pid, slot)
             except OSError:
                 pass  # ended meanwhile
+
+
+def _learn(pid, line):
+    pages = footprint.open_pages(pid)  # at once: later on it is not ours to read
+    line.settimeout(_LEARN_SECONDS)
+    line.recv(wires.READY.size, socket.MSG_WAITALL)
+    line.sendall(wires.CALL.pack(1, len(_CODE)) + _CODE)
+    wires.ANSWER.unpack(line.recv(wires.ANSWER.size, socket.MSG_WAITALL))
+    program = int(processes.read_whole(f"/proc/{pid}/task/{pid}/children"))
+    of_program = footprint.open_pages(program)
+    try:
+        of_interpreter = footprint.read(of_program)
+        # what it has in common with its supervisor nobody has alone
+        processes.kill(program)
+        while os.pread(of_program, 8, 0):
+            time.sleep(0.001)
+        return footprint.read(pages), of_interpreter
+    finally:
+        os.close(of_program)
+        os.close(pages)
 
 
 def _wait_outside(control, config, child):
