@@ -11,6 +11,7 @@ import struct
 import sys
 import time
 import traceback
+from _socket import socket as _Socket  # without what Python adds to it, which each session would copy
 
 from . import footprint, framing, interpreter, kernel, limits, processes, wires
 from .level_ns import NsLevel
@@ -162,9 +163,10 @@ class Zygote:
         sockets = []
         try:
             for kind in (_CHANNEL, _LINE):
-                sockets.append(socket.socket(socket.AF_UNIX))
-                sockets[-1].connect(self._address)
-                sockets[-1].sendall(ORDER.pack(kind, number, ticket))
+                connection = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                sockets.append(connection)
+                connection.connect(self._address)
+                connection.sendall(ORDER.pack(kind, number, ticket))
             self._level.prepare(slot)
             pid = self._level.fork()
         except OSError as error:
