@@ -166,6 +166,11 @@ def default_signal(number):
     _default_signal(number, None)
 
 
+def prepare_limit(kind, value):
+    """Soft and hard limit alike."""
+    return Prepared(f"setrlimit {kind}", libc.setrlimit, kind, ctypes.c_char_p(struct.pack("=QQ", value, value)))
+
+
 #: no ptrace, no /proc/<pid>/mem, environ or fd for a process of the same user
 hide_memory = _prepare_prctl(_PR_SET_DUMPABLE, 0)
 #: the opposite, for a user's program: how much memory it takes can then be read exactly

@@ -2,11 +2,13 @@
 
 import resource
 
+from . import kernel
+
 MIB = 1024 * 1024
 
 
 def of_program(limits):
-    """What `limit_program` sets, worked out once for all sessions. No limit is ever raised."""
+    """What `limit_program` does, laid out once for all sessions. No limit is ever raised."""
     wanted = {
         "RLIMIT_AS": limits["memory_bytes"],
         "RLIMIT_NPROC": limits.get("process_quota", limits["processes"]),
@@ -19,13 +21,15 @@ def of_program(limits):
         "RLIMIT_RTPRIO": 0,
     }
     kinds = ((getattr(resource, name, None), value) for name, value in wanted.items())
-    return tuple((kind, _lowered(kind, value)) for kind, value in kinds if kind is not None and value is not None)
+    return tuple(
+        kernel.prepare_limit(kind, _lowered(kind, value)) for kind, value in kinds if kind is not None and value is not None
+    )
 
 
-def limit_program(lowered):
+def limit_program(prepared):
     """For a process that runs a user's code, and all it starts."""
-    for kind, value in lowered:
-        resource.setrlimit(kind, (value, value))
+    for limit in prepared:
+        limit()
 
 
 def limit_supervisor():

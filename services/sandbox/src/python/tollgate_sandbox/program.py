@@ -222,7 +222,6 @@ def _become(level, limits_, channel, run):
         # a group to be interrupted as one; no session of its own, which the kernel would schedule apart from the supervisor
         os.setpgid(0, 0)
         os.chdir(level.workspace)
-        os.umask(0o022)
         os.nice(_NICE)
         kernel.show_memory()
         limits.limit_program(limits_["of_program"])

@@ -33,6 +33,7 @@ LEVELS = {"ns": NsLevel, "landlock-uid": SharedLevel, "landlock": SharedLevel, "
 def run(control):
     """Never returns. `control` is the socket to the server, whose end is our end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.umask(0o022)  # that of programs as well
     config = _first_message(control)
     try:
         level = LEVELS[config["level"]](config)
