@@ -39,8 +39,8 @@ const CLOCK_MS = 20
 
 /** What the sessions of one zygote share. */
 export interface Shared {
-  /** Calls that are under way in all of them. */
-  calls: number
+  /** Calls that nobody looks after yet but an interpreter, in all of them. */
+  short: number
 }
 
 export interface Around {
@@ -107,6 +107,7 @@ export function openCalls(
     let overdue = ends + SILENT_MS
     let late: NodeJS.Timeout | undefined
     let care: Supervised | undefined
+    const leave = countIn(shared)
     let pause = patience(isRoused ? SHORT_MS : UNROUSED_MS, shared)
     const result = await new Promise<LineAnswer | CallResult>((resolve, reject) => {
       const again = (answer: CallResult | undefined) => {
@@ -117,6 +118,7 @@ export function openCalls(
       }
       const takeOver = () => {
         if (care) return
+        leave()
         clearTimeout(late)
         const now = performance.now()
         const timeoutSeconds = Math.max(0, ends - now) / 1_000
@@ -132,6 +134,7 @@ export function openCalls(
       late = setTimeout(takeOver, Math.min(pause, call.timeoutSeconds * 1_000))
       line.call(number, Buffer.from(call.text), resolve, takeOver)
     }).finally(() => {
+      leave()
       clearTimeout(late)
       caller.onLeave(undefined)
       line.forget()
@@ -163,25 +166,26 @@ export function openCalls(
     return namesOf(body)
   }
 
-  const run = (call: Call, caller: Caller): Promise<CallResult> => {
+  return (call, caller) => {
     if (call.kind === 'shell') return supervised(call, caller)
     number += 1
     return line.isOpen && !call.onOutput ? short(call, caller) : supervised(call, caller)
   }
+}
 
-  return async (call, caller) => {
-    shared.calls += 1
-    try {
-      return await run(call, caller)
-    } finally {
-      shared.calls -= 1
-    }
+/** Counts one in; what it returns counts it out again, once. */
+function countIn(shared: Shared): () => void {
+  let isIn = true
+  shared.short += 1
+  return () => {
+    if (isIn) shared.short -= 1
+    isIn = false
   }
 }
 
 /** A call of many that share the processors takes longer, without being a long one. */
-function patience(ms: number, { calls }: Shared): number {
-  return Math.max(ms, Math.min(BUSY_MS, (ms * calls) / availableParallelism()))
+function patience(ms: number, { short }: Shared): number {
+  return Math.max(ms, Math.min(BUSY_MS, (ms * short) / availableParallelism()))
 }
 
 function resultOf(header: z.output<typeof ended>, body: Buffer): CallResult {

@@ -112,7 +112,7 @@ function creator(
   stirs: Map<number, () => void>,
   gone: AbortSignal,
 ): () => Promise<Sandbox> {
-  const shared: Shared = { calls: 0 }
+  const shared: Shared = { short: 0 }
   let numbers = 0
   return () => {
     if (gone.aborted) return Promise.reject(new Error('the zygote has ended'))
