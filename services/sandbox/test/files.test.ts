@@ -547,7 +547,7 @@ describe('what a session says that is not what it was asked', () => {
     })
     const channel = openChannel(socket)
     return openSandbox(channel, openLine(new Socket(), 0n, 0), () => channel.close(), {
-      shared: { short: 0 },
+      shared: { short: 0, making: 0 },
       look: () => {},
     })
   }

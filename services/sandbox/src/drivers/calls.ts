@@ -26,7 +26,7 @@ const SHORT_MS = 5
 /** The same while the supervisor has not been needed yet. Its first steps copy the memory that it shares with others: that
  * takes longer than most calls do, even those that a busy machine makes wait. */
 const UNROUSED_MS = 60
-/** Both are longer where many calls share the processors, up to this. */
+/** Both are longer where much shares the processors, up to this. */
 const BUSY_MS = 500
 /** For a look at a folder. */
 const ANSWER_MS = 10_000
@@ -41,6 +41,8 @@ const CLOCK_MS = 20
 export interface Shared {
   /** Calls that nobody looks after yet but an interpreter, in all of them. */
   short: number
+  /** Sessions that are being made, which takes more than most calls do. */
+  readonly making: number
 }
 
 export interface Around {
@@ -183,9 +185,9 @@ function countIn(shared: Shared): () => void {
   }
 }
 
-/** A call of many that share the processors takes longer, without being a long one. */
-function patience(ms: number, { short }: Shared): number {
-  return Math.max(ms, Math.min(BUSY_MS, (ms * short) / availableParallelism()))
+/** A call beside others that share the processors takes longer, without being a long one. */
+function patience(ms: number, { short, making }: Shared): number {
+  return Math.max(ms, Math.min(BUSY_MS, (ms * (short + making)) / availableParallelism()))
 }
 
 function resultOf(header: z.output<typeof ended>, body: Buffer): CallResult {

@@ -112,7 +112,12 @@ function creator(
   stirs: Map<number, () => void>,
   gone: AbortSignal,
 ): () => Promise<Sandbox> {
-  const shared: Shared = { short: 0 }
+  const shared: Shared = {
+    short: 0,
+    get making() {
+      return awaited.size
+    },
+  }
   let numbers = 0
   return () => {
     if (gone.aborted) return Promise.reject(new Error('the zygote has ended'))
