@@ -501,7 +501,8 @@ describe('memory that is used again', () => {
     })
 
     const two = await interrupted()
-    const sandbox = openSandbox(openChannel(two.socket), openLine(new Socket(), 0n, 0), () => {})
+    const around = { shared: { short: 0, making: 0 }, look: () => {} }
+    const sandbox = openSandbox(openChannel(two.socket), openLine(new Socket(), 0n, 0), () => {}, around)
     const listed = sandbox.list('d')
     const file = { path: 'd/name', size_bytes: 1, modified_at: 2 }
     await two.write(message({ id: 1, status: 200 }, JSON.stringify([file])))
