@@ -1,3 +1,4 @@
+import { parseUrl } from '@tollgate/contracts'
 /** Servers without who may use them, and that apart, as the bus wants it. */
 export interface NatsAccess {
   servers: string[]
@@ -20,7 +21,7 @@ export function natsAccess(text: string): NatsAccess {
 }
 
 function readServer(text: string): URL {
-  const url = text.includes('://') ? text : `nats://${text}`
-  if (!URL.canParse(url)) throw new Error('nats_url is not a list of servers like nats://host:4222')
-  return new URL(url)
+  const url = parseUrl(text.includes('://') ? text : `nats://${text}`)
+  if (!url) throw new Error('nats_url is not a list of servers like nats://host:4222')
+  return url
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseUrl } from './parse-url.ts'
 import { rpc } from './rpc.ts'
 
 /** Where a backend of the operator's own is (CP-27). Its path is built upon, and operators are shown it as it is. */
@@ -6,7 +7,7 @@ export const backendUrl = z
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// URL' })
   .max(2_048)
   .refine((text) => {
-    const url = URL.canParse(text) ? new URL(text) : undefined
+    const url = parseUrl(text)
     // an empty query swallows the path behind it as well
     return !(url?.username || url?.password || /[?#]/.test(text))
   }, 'must have no user, query or fragment')

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Fault } from '@tollgate/contracts'
+import { Fault, parseUrl } from '@tollgate/contracts'
 import type { Log } from '@tollgate/telemetry'
 import { type Database, databaseOver } from './database.ts'
 import type { Engine } from './engine.ts'
@@ -61,9 +61,8 @@ async function answers(engine: Engine, until: number): Promise<void> {
 
 /** Host and database, without who and with which password. */
 function whereabouts(url: string): string {
-  if (!URL.canParse(url)) return 'a URL that cannot be read'
-  const { host, pathname } = new URL(url)
-  return host + pathname
+  const read = parseUrl(url)
+  return read ? read.host + read.pathname : 'a URL that cannot be read'
 }
 
 /** What the network or the server said, below our own words for it. */

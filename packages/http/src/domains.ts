@@ -1,4 +1,4 @@
-import type { DomainPolicy } from '@tollgate/contracts'
+import { type DomainPolicy, parseUrl } from '@tollgate/contracts'
 import { parseAddress, sameAddress } from './addresses.ts'
 
 /**
@@ -9,9 +9,8 @@ export function normaliseHost(text: string): string | undefined {
   const trimmed = text.trim()
   if (trimmed === '' || /[/?#@\\*\s]/.test(trimmed)) return undefined
   const literal = trimmed.includes(':') && !trimmed.startsWith('[') ? `[${trimmed}]` : trimmed
-  if (!URL.canParse(`http://${literal}/`)) return undefined
-  const url = new URL(`http://${literal}/`)
-  if (url.port !== '' || /:\d*$/.test(literal)) return undefined
+  const url = parseUrl(`http://${literal}/`)
+  if (url?.port !== '' || /:\d*$/.test(literal)) return undefined
   return hostOf(url)
 }
 

@@ -1,3 +1,4 @@
+import { parseUrl } from '@tollgate/contracts'
 import { type AddressRules, addressClassifier, parseAddress } from './addresses.ts'
 import { hostOf, normaliseHost } from './domains.ts'
 import type { Resolve } from './resolve.ts'
@@ -33,9 +34,8 @@ const MAX_URL_CHARACTERS = 8_192
 export function judgeUrl(raw: string): UrlVerdict {
   const text = raw.replace(/^[ \t\r\n\f]+|[ \t\r\n\f]+$/g, '')
   if (text.length > MAX_URL_CHARACTERS || hasForbiddenCharacter(text)) return { ok: false }
-  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return { ok: false }
-  const url = new URL(text)
-  if (url.username !== '' || url.password !== '' || url.port === '0') return { ok: false }
+  const url = /^https?:\/\//i.test(text) ? parseUrl(text) : undefined
+  if (url?.username !== '' || url.password !== '' || url.port === '0') return { ok: false }
   const host = hostOf(url)
   return host === undefined ? { ok: false } : { ok: true, url, host }
 }

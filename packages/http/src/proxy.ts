@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { parseUrl } from '@tollgate/contracts'
 import { parseAddress } from './addresses.ts'
 import { normaliseHost } from './domains.ts'
 
@@ -34,7 +35,7 @@ export function openProxies(variables: ProxyVariables): ChooseProxy {
 
 function parseProxy(name: string, text: string | undefined): ProxyServer | undefined {
   if (text === undefined || text.trim() === '') return undefined
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = parseUrl(text)
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.hostname === '') {
     throw new TypeError(`${name} is not an http or https proxy URL`)
   }

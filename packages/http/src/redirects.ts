@@ -1,3 +1,4 @@
+import { parseUrl } from '@tollgate/contracts'
 import { hasForbiddenCharacter } from './guard.ts'
 
 export interface RedirectRules {
@@ -26,8 +27,8 @@ export function openChain({ maxRedirects, allowDowngrade }: RedirectRules): Next
     visited.add(withoutFragment(current))
     if (visited.size > maxRedirects) return { refused: 'too_many' }
     const text = utf8(location).trim()
-    if (hasForbiddenCharacter(text) || !URL.canParse(text, current.href)) return { refused: 'not_allowed' }
-    const next = new URL(text, current)
+    const next = hasForbiddenCharacter(text) ? undefined : parseUrl(text, current.href)
+    if (!next) return { refused: 'not_allowed' }
     if (visited.has(withoutFragment(next))) return { refused: 'too_many' }
     if (current.protocol === 'https:' && next.protocol === 'http:' && !allowDowngrade) return { refused: 'not_allowed' }
     return { url: next.href }

@@ -154,6 +154,12 @@ describe('F-30 the text of a URL', () => {
     const judged = judgeUrl(url)
     expect(judged.ok && judged.host).toBe(host)
   })
+
+  test('BR-116 names it alike however many were judged before: what is called often is compiled anew', () => {
+    for (let n = 0; n < 200_000; n++) judgeUrl(`http://${n % 9}.test/`)
+    for (const url of ['http://bücher.example/', 'http://BÜCHER.example/é?ß'])
+      expect(judgeUrl(url)).toMatchObject({ ok: true, host: 'xn--bcher-kva.example' })
+  })
 })
 
 describe('what an operator lets through', () => {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { parseUrl } from '@tollgate/contracts'
 import { z } from 'zod'
 import type { Described } from '../src/extract/html/main/block-features.ts'
 import { blocksOf, blockText } from '../src/extract/html/main/blocks.ts'
@@ -44,5 +45,4 @@ export function readPages(folder: string): ReviewedPage[] {
   })
 }
 
-export const siteOf = (url: string): string | undefined =>
-  URL.canParse(url) ? new URL(url).hostname.split('.').slice(-2).join('.') : undefined
+export const siteOf = (url: string): string | undefined => parseUrl(url)?.hostname.split('.').slice(-2).join('.')

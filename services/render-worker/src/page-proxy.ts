@@ -7,7 +7,7 @@ import {
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { type Duplex, PassThrough } from 'node:stream'
-import type { DomainPolicy } from '@tollgate/contracts'
+import { type DomainPolicy, parseUrl } from '@tollgate/contracts'
 import { type Dialer, type Hop, type JudgeHop, openPinned, permitsHost } from '@tollgate/http'
 
 export interface PageProxyNeeds {
@@ -73,7 +73,7 @@ export async function openPageProxy(needs: PageProxyNeeds): Promise<PageProxy> {
     return through
   }
   const admit = async (url: string): Promise<{ hop: Hop; socket: Socket } | { refusal: Refusal }> => {
-    const host = URL.canParse(url) ? new URL(url).hostname : ''
+    const host = parseUrl(url)?.hostname ?? ''
     const refuse = (refusal: Refusal) => {
       refusals.set(host, refusal)
       return { refusal }

@@ -1,4 +1,4 @@
-import { builtinFetchLabel, type FetchFailed, type FetchFailure, type renderPage } from '@tollgate/contracts'
+import { builtinFetchLabel, type FetchFailed, type FetchFailure, parseUrl, type renderPage } from '@tollgate/contracts'
 import type { Response } from 'playwright-core'
 import type { z } from 'zod'
 import type { Navigation } from './navigation.ts'
@@ -38,7 +38,7 @@ export function judgeAnswer(
   return failed('unsupported_type', { httpStatus: response.status(), declared: { contentType } })
 }
 
-const hostOf = (url = ''): string => (URL.canParse(url) ? new URL(url).hostname : '')
+const hostOf = (url = ''): string => parseUrl(url)?.hostname ?? ''
 
 function refusalFailed(refusal: Refusal, redirected: boolean): FetchFailed {
   switch (refusal) {

@@ -1,4 +1,4 @@
-import { BUILTIN_FETCH } from '@tollgate/contracts'
+import { BUILTIN_FETCH, parseUrl } from '@tollgate/contracts'
 import { fetchProviders, findFetchProvider } from './fetch/catalogue.ts'
 import { findProvider, providers } from './providers/catalogue.ts'
 import type { SearchSettings, SearchToolSettings, ToolEntry } from './settings.ts'
@@ -56,8 +56,8 @@ const isMapping = (value: unknown): boolean => typeof value === 'object' && valu
 
 /** What a base URL must be and is not; its text is not repeated, since it may hold a password. */
 export function baseProblem(apiBase: string, withKey: boolean): string | undefined {
-  if (!URL.canParse(apiBase)) return 'must be a URL'
-  const url = new URL(apiBase)
+  const url = parseUrl(apiBase)
+  if (!url) return 'must be a URL'
   if (!/^https?:$/.test(url.protocol)) return 'must be an http or https URL'
   if (url.username || url.password || url.search || url.hash) return 'must have no user, query or fragment'
   const isPlain = url.protocol === 'http:' && !isLoopback(url.hostname)

@@ -1,4 +1,4 @@
-import { type DomainPolicy, RESULT_TEXT_CHARACTERS, type SearchHit } from '@tollgate/contracts'
+import { type DomainPolicy, parseUrl, RESULT_TEXT_CHARACTERS, type SearchHit } from '@tollgate/contracts'
 import { hostOf, permitsHost } from '@tollgate/http'
 import { isoDate } from './dates.ts'
 import type { FoundHit } from './providers/provider.ts'
@@ -16,9 +16,8 @@ export const admit = (found: readonly FoundHit[], policy: DomainPolicy, count: n
   found.filter((hit) => mayVisit(policy, hit.url)).slice(0, count)
 
 export function mayVisit(policy: DomainPolicy, text: string): boolean {
-  if (text.length > MOST_URL_CHARACTERS || !URL.canParse(text)) return false
-  const url = new URL(text)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return false
+  const url = text.length > MOST_URL_CHARACTERS ? undefined : parseUrl(text)
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') return false
   const host = hostOf(url)
   return host !== undefined && permitsHost(policy, host)
 }

@@ -1,3 +1,4 @@
+import { parseUrl } from '@tollgate/contracts'
 /** A page that a fetch provider's fake knows; any other address is one it cannot fetch. */
 export interface FakePage {
   url: string
@@ -7,7 +8,6 @@ export interface FakePage {
 
 /** What vendors take for an address. */
 export const isFetchable = (text: unknown): text is string => {
-  if (typeof text !== 'string' || text.length > 8_192 || !URL.canParse(text)) return false
-  const { protocol, username, password } = new URL(text)
-  return /^https?:$/.test(protocol) && username === '' && password === ''
+  const url = typeof text === 'string' && text.length <= 8_192 ? parseUrl(text) : undefined
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
 }

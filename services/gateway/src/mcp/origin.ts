@@ -1,4 +1,4 @@
-import { Fault } from '@tollgate/contracts'
+import { Fault, parseUrl } from '@tollgate/contracts'
 
 interface Origins {
   /** The gateway's own address, as the operator told it. */
@@ -12,7 +12,7 @@ interface Origins {
  */
 export function refuseForeignOrigin(origin: string | undefined, { publicBaseUrl, allowed }: Origins): void {
   if (origin === undefined) return
-  const from = URL.canParse(origin) ? new URL(origin) : undefined
+  const from = parseUrl(origin)
   const known = [...allowed, ...(publicBaseUrl === undefined ? [] : [publicBaseUrl])]
   const welcome =
     from !== undefined && (isLoopback(from.hostname) || known.some((url) => new URL(url).origin === from.origin))

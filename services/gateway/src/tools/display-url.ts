@@ -1,7 +1,8 @@
+import { parseUrl } from '@tollgate/contracts'
+
 /** An address as it may be shown: without query, fragment and credentials (F-33). Null when it is no web address. */
 export function displayUrl(text: unknown): string | null {
-  if (typeof text !== 'string' || !URL.canParse(text)) return null
-  const url = new URL(text)
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return null
+  const url = typeof text === 'string' ? parseUrl(text) : undefined
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return null
   return `${url.origin}${url.pathname}`
 }

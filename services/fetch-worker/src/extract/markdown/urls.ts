@@ -1,3 +1,4 @@
+import { parseUrl } from '@tollgate/contracts'
 import { known } from '../html/tags.ts'
 import { attribute, type Tree } from '../html/tree.ts'
 
@@ -37,6 +38,5 @@ export function imageUrl(tree: Tree, node: number, base: string): string | undef
 const firstOfSrcset = (srcset: string | undefined): string | undefined => srcset?.trim().split(/[\s,]+/)[0]
 
 function resolve(reference: string, base: string): string | undefined {
-  const trimmed = reference.trim()
-  return URL.canParse(trimmed, base) ? new URL(trimmed, base).href : undefined
+  return parseUrl(reference.trim(), base)?.href
 }

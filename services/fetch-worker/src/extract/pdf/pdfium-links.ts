@@ -1,3 +1,4 @@
+import { parseUrl } from '@tollgate/contracts'
 import type { PdfiumCalls } from './pdfium.ts'
 
 const URI_ACTION = 3
@@ -40,6 +41,5 @@ function urlOf(calls: PdfiumCalls, document: number, link: number): string | und
 
 /** An absolute URL that a reader may follow. */
 export function webUrl(text: string): string | undefined {
-  if (!/^(?:https?|mailto):/i.test(text) || !URL.canParse(text)) return undefined
-  return new URL(text).href
+  return /^(?:https?|mailto):/i.test(text) ? parseUrl(text)?.href : undefined
 }

@@ -1,3 +1,4 @@
+import { parseUrl } from '@tollgate/contracts'
 import { known, TEXT } from '../tags.ts'
 import type { Tree } from '../tree.ts'
 import type { Blocks } from './blocks.ts'
@@ -67,7 +68,7 @@ export function describePage(tree: Tree, blocks: Blocks, url: string): Page {
   const roots = ROOT_SHARES.map((share) => deepest(tree, sums.running, share))
   return {
     tree,
-    url: URL.canParse(url) ? new URL(url) : undefined,
+    url: parseUrl(url),
     blocks,
     hint,
     hintAround,
