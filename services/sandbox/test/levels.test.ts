@@ -199,6 +199,21 @@ os.kill(os.getpid(), signal.SIGUSR1)`
     await neighbourAnswers()
   })
 
+  test.skipIf(older)(
+    'C1 BR-128 disk is bounded when no call of those that fill it is long, and the next one tells what was lost',
+    async () => {
+      await contained.ask('fresh', '')
+      await python('data, file = bytes(4 << 20), open(".hidden", "wb", 0)')
+      // each is over before anybody looks after it, and changes no folder
+      const fill = 'file.write(data); None'
+      for (let written = 0; written < 80; written += 4) expect((await python(fill)).stderr).toBe('')
+      await expect
+        .poll(async () => (await python('import os; len(os.listdir())')).lost, { timeout: 5_000 })
+        .toBeDefined()
+      await contained.ask('fresh', '')
+    },
+  )
+
   test.skipIf(older)('D20 nothing of a session is left when it has ended', async () => {
     await shell('setsid nohup sleep 4321.5 > /dev/null 2>&1 & echo > kept')
     const { stdout } = await python('import os; print(os.getcwd())')

@@ -128,6 +128,10 @@ class NsLevel:
         """Ends a session from outside: the kernel takes all its processes and mounts with its process 1."""
         os.kill(pid, signal.SIGKILL)
 
+    def is_still(self, pid):
+        """Run by the zygote: whether short calls left nothing that the supervisor must look after."""
+        return processes.is_still(pid)
+
     def forget(self, _sessions, _ended):
         """Nothing can be left of a session whose process 1 has ended."""
 

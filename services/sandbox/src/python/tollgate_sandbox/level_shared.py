@@ -87,6 +87,10 @@ class SharedLevel:
         processes.end_descendants(pid)
         processes.kill(pid)
 
+    def is_still(self, _pid):
+        """Never: what a session may keep on disk is the supervisor's to see, as nothing else bounds it here."""
+        return False
+
     def forget(self, sessions, ended):
         """Run by the zygote when children have ended: what the process 1 of a session left behind goes too."""
         self._removers.difference_update(ended)

@@ -45,6 +45,8 @@ class Supervisor:
         self._quiet = True
         self._seen = {}
         self._next_watch = 0.0
+        #: why the variables are gone, which no call has told yet
+        self._untold = None
 
     @property
     def _files(self):
@@ -290,6 +292,7 @@ class Supervisor:
             self._restart_interpreter(run)
         if run is None:
             self._quiet = True
+            self._untold = f"between the calls the {why} limit was passed and all processes were ended"
             return
         run.ending = why
         self._finish(_KILLED, None if keep else "all processes were ended")
@@ -337,8 +340,9 @@ class Supervisor:
             "stdout_dropped": run.stdout.dropped,
             "stderr_dropped": run.stderr.dropped,
             "ending": run.ending,
-            "lost": lost,
+            "lost": lost or self._untold,
         }
+        self._untold = None
         header["files_bytes"] = len(names)
         self._send(header, bytes(run.stdout.kept) + bytes(run.stderr.kept) + names)
         self._quiet = False  # until the next look, which a call that follows at once need not pay for

@@ -156,7 +156,7 @@ class Zygote:
                 continue
             if kind == _END:
                 self._level.end(pid, session[1])
-            elif not processes.is_still(pid):
+            elif not self._level.is_still(pid):
                 self._tell({"busy": number})
 
     def _open(self, number, ticket):
