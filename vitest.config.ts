@@ -62,8 +62,7 @@ const common = { testTimeout: 60_000, hookTimeout: 180_000 }
 export default defineConfig({
   test: {
     globalSetup: ['packages/testing/src/global-setup.ts'],
-    // one more than the two cores of the smallest machine: many files wait for processes and for time to pass
-    maxWorkers: 3,
+    maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
     teardownTimeout: 60_000,
     reporters: ['default', './packages/testing/src/reporter.ts'],

@@ -33,7 +33,7 @@ export async function freshDatabase(postgresUrl: string): Promise<FreshDatabase>
 export const freshPrefix = (): string => `t${randomBytes(8).toString('hex')}`
 
 async function administer(postgresUrl: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  const client = new pg.Client({ connectionString: postgresUrl, connectionTimeoutMillis: 10_000 })
+  const client = new pg.Client({ connectionString: postgresUrl, connectionTimeoutMillis: 60_000 })
   await client.connect()
   try {
     await work(client)
